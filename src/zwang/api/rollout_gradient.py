@@ -38,7 +38,7 @@ class RolloutGradient(NamedTuple):
     switching: np.ndarray
 
 
-class Trajectory(NamedTuple):
+class RolloutStates(NamedTuple):
     """States (..., steps + 1, size), the first one included, and controls (..., steps, nu)."""
 
     q: np.ndarray
@@ -89,7 +89,7 @@ def gradient_of_rollout(
         q, v, controls, steps=controls.shape[-2], activation=z, time=0.0, params=params, **options
     )
     states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
-    trajectory = Trajectory(states[0], states[1], states[2], controls)
+    trajectory = RolloutStates(states[0], states[1], states[2], controls)
     h = m.options.timestep if step is None else step
     spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
 
@@ -105,7 +105,7 @@ def gradient_of_rollout(
 
 
 def adjoint(
-    trajectory: Trajectory,
+    trajectory: RolloutStates,
     derivatives: Callable[[slice], StepDerivatives],
     cotangents: np.ndarray,
 ) -> RolloutGradient:

@@ -33,7 +33,7 @@ SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
 SMALLEST_CHANGE = 1e-15  # of the unknowns, below which the residual is at its rounding error
 
 
-class Equilibrium(NamedTuple):
+class TrimPoint(NamedTuple):
     """An equilibrium: q (nq,), control (nu,), activation (nz,), and the largest acceleration that is left
     [rad/s^2, m/s^2].
     """
@@ -44,7 +44,7 @@ class Equilibrium(NamedTuple):
     residual: float
 
 
-class _Point(NamedTuple):
+class _TrimState(NamedTuple):
     """The unknowns, and the residuals r and their Jacobian by the free unknowns."""
 
     q: np.ndarray
@@ -62,7 +62,7 @@ def trim(
     control: npt.ArrayLike | None = None,
     fixed: Sequence[str] = (),
     params: Parameters | None = None,
-) -> Equilibrium:
+) -> TrimPoint:
     """An equilibrium near a guess: the mechanism stays at rest under a constant control.
 
     guess: the configuration (nq,). control (nu,): the guess of the control, by default zero; for a mechanism
@@ -80,7 +80,7 @@ def trim(
     q = validation.configuration(m, guess)
     start = np.zeros(len(names)) if control is None else control
     u = validation.vector(start, len(names), "control", "control")
-    problem = _Problem(compile(m, threads=1), _free_unknowns(m, names, nz, fixed))
+    problem = _TrimProblem(compile(m, threads=1), _free_unknowns(m, names, nz, fixed))
     at = problem.at(q, u, np.zeros(nz))
     damping = 1e-3
     for _ in range(ITERATIONS):
@@ -97,16 +97,16 @@ def trim(
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     if not largest <= TOLERANCE * scale:
         raise SolveError(_reason(problem, at, largest))
-    return Equilibrium(at.q, at.control, at.activation, largest)
+    return TrimPoint(at.q, at.control, at.activation, largest)
 
 
-class _Problem(NamedTuple):
+class _TrimProblem(NamedTuple):
     """The compiled mechanism, and the numbers of the free ones among (dq, control, activation)."""
 
     fast: CompiledMechanism
     free: list[int]
 
-    def at(self, q: np.ndarray, control: np.ndarray, activation: np.ndarray) -> _Point:
+    def at(self, q: np.ndarray, control: np.ndarray, activation: np.ndarray) -> _TrimState:
         """The residuals (accelerations, rates of activations, violations) and their Jacobian."""
         m, nv = self.fast.mechanism, self.fast.mechanism.nv
         zero = np.zeros(nv)
@@ -119,9 +119,9 @@ class _Problem(NamedTuple):
             C = np.asarray(rows.A, float)[holonomic]
             r = np.concatenate([r, np.array([rows.position[k] for k in holonomic], float)])
             J = np.vstack([J, np.hstack([C, np.zeros((len(C), J.shape[1] - nv))])])
-        return _Point(q, control, activation, r, J[:, self.free])
+        return _TrimState(q, control, activation, r, J[:, self.free])
 
-    def moved(self, at: _Point, change: np.ndarray) -> _Point:
+    def moved(self, at: _TrimState, change: np.ndarray) -> _TrimState:
         """The point after a change of the free unknowns."""
         nv, nu = self.fast.mechanism.nv, len(at.control)
         whole = np.zeros(nv + nu + len(at.activation))
@@ -130,7 +130,7 @@ class _Problem(NamedTuple):
         return self.at(q, at.control + whole[nv : nv + nu], at.activation + whole[nv + nu :])
 
 
-def _step(at: _Point, damping: float) -> np.ndarray:
+def _step(at: _TrimState, damping: float) -> np.ndarray:
     """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, D the norms of the columns."""
     norms = np.linalg.norm(at.J, axis=0)
     D = np.diag(np.sqrt(damping) * np.maximum(norms, 1e-6 * norms.max(initial=1e-300)))
@@ -160,7 +160,7 @@ def _displacements(m: Mechanism, k: int) -> set[int]:
     return {joint.v.start + offset} if offset < plain else set(range(joint.v.start + plain, joint.v.stop))
 
 
-def _reason(problem: _Problem, at: _Point, largest: float) -> str:
+def _reason(problem: _TrimProblem, at: _TrimState, largest: float) -> str:
     m = problem.fast.mechanism
     k = int(np.argmax(np.abs(at.r))) if np.isfinite(at.r).all() else 0
     what = f"{m.speed_names[k]!r} keeps accelerating" if k < m.nv else "an activation or a constraint is left"

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross, skew
-from zwang.dynamics.rnea import LinkMotion, link_motions
+from zwang.dynamics.rnea import LinkAcceleration, link_motions
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import WORLD
 
@@ -47,7 +47,7 @@ def inertial_regressor(
     return Y
 
 
-def body_wrenches(motion: LinkMotion, p: Any) -> np.ndarray:
+def body_wrenches(motion: LinkAcceleration, p: Any) -> np.ndarray:
     """W (6, 10): force and moment about the point p (3,) of a link, for each unit inertial parameter."""
     w, wd, acceleration, U = motion
     at_origin = acceleration + U @ p

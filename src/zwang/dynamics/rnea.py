@@ -21,7 +21,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import WORLD, Tree
 
 
-class LinkMotion(NamedTuple):
+class LinkAcceleration(NamedTuple):
     """Motion of a link in its own axes: angular velocity w and angular acceleration wd, acceleration of the
     origin less that of gravity, and U = [wd]x + [w]x [w]x.
     """
@@ -47,13 +47,13 @@ def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
     return rnea_of(Kinematics(tree, q, v), a)
 
 
-def link_motions(kinematics: Kinematics, a: Any) -> list[LinkMotion]:
+def link_motions(kinematics: Kinematics, a: Any) -> list[LinkAcceleration]:
     """Motion of every link for the generalised accelerations a (nv,): the forward pass of `rnea`."""
     tree, v = kinematics.tree, kinematics.v
     zero = np.zeros(3, int)
     # The world accelerates by -g, which stands for gravity: (w, wd, a, U).
-    world = LinkMotion(zero, zero, -tree.gravity, np.zeros((3, 3), int))
-    motions: list[LinkMotion] = []
+    world = LinkAcceleration(zero, zero, -tree.gravity, np.zeros((3, 3), int))
+    motions: list[LinkAcceleration] = []
     for link, (R, p), S in zip(tree.links, kinematics.joint_poses, kinematics.motion_subspaces, strict=True):
         w, wd, acc, U = motions[link.parent] if link.parent != WORLD else world
         u, s = S @ v[link.v], S @ a[link.v]
@@ -63,7 +63,7 @@ def link_motions(kinematics: Kinematics, a: Any) -> list[LinkMotion]:
         # wd_i = R^T wd + (R^T w) x S_w v_i + S_w a_i,  w_i = R^T w + S_w v_i
         wd = R.T @ wd + cross(w_parent, u[3:]) + s[3:]
         w = w_parent + u[3:]
-        motions.append(LinkMotion(w, wd, acc, skew(wd) + skew(w) @ skew(w)))
+        motions.append(LinkAcceleration(w, wd, acc, skew(wd) + skew(w) @ skew(w)))
     return motions
 
 

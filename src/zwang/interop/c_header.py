@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from zwang.interop.export_settings import ExportSettings
-from zwang.interop.exported_functions import ExportedFunction, Parameter
+from zwang.interop.exported_functions import ExportedArgument, ExportedFunction
 from zwang.interop.identifiers import comment_text, unique_identifiers
 from zwang.recording.dataset import coordinate_units, speed_units
 from zwang.simulation.applied_forces import activations
@@ -216,7 +216,7 @@ def _step(settings: ExportSettings, layout: StepLayout) -> str:
 
 
 def _declaration(settings: ExportSettings, function: ExportedFunction, footprint: Footprint) -> str:
-    def described(parameter: Parameter, kind: str) -> str:
+    def described(parameter: ExportedArgument, kind: str) -> str:
         text = f"{parameter.name}[{parameter.size}] ({kind}) [{parameter.unit}]: {parameter.description}."
         return comment_text(text)
 

@@ -27,7 +27,7 @@ LONGEST_FRAME = 24
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ExportedArgument:
     """An argument of an exported function: its C name, number of elements, unit, and what it is."""
 
     name: str
@@ -45,8 +45,8 @@ class ExportedFunction:
 
     name: str
     program: Program
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[ExportedArgument, ...]
+    outputs: tuple[ExportedArgument, ...]
     summary: str
 
     @property
@@ -101,20 +101,20 @@ def _exported(
     return ExportedFunction(name, program, tuple(inputs), tuple(outputs), summary)
 
 
-def _input(name: str, port: Port) -> Parameter:
+def _input(name: str, port: Port) -> ExportedArgument:
     argument = ARGUMENTS[name]
-    return Parameter(name, port.size, argument.unit, argument.description)
+    return ExportedArgument(name, port.size, argument.unit, argument.description)
 
 
-def _output(result: Result, port: Port, taken: set[str]) -> Parameter:
+def _output(result: Result, port: Port, taken: set[str]) -> ExportedArgument:
     word = re.sub(r"\W", "_", result.name)
     shape = " x ".join(str(n) for n in port.shape) if len(port.shape) > 1 else ""
     description = result.description + (f"; {shape}, row by row" if shape else "")
-    return Parameter(f"{word}_out" if word in taken else word, port.size, result.unit, description)
+    return ExportedArgument(f"{word}_out" if word in taken else word, port.size, result.unit, description)
 
 
-def _parameters(mechanism: Mechanism) -> Parameter:
-    return Parameter(PARAMETERS, len(mechanism.symbols), "SI", "values of the symbols, in their order")
+def _parameters(mechanism: Mechanism) -> ExportedArgument:
+    return ExportedArgument(PARAMETERS, len(mechanism.symbols), "SI", "values of the symbols, in their order")
 
 
 def state_derivative(settings: ExportSettings) -> ExportedFunction:
@@ -131,7 +131,7 @@ def state_derivative(settings: ExportSettings) -> ExportedFunction:
         ("status", "1", "0, or the reason of a failure"),
     )
     outputs = [
-        Parameter(name, port.size, unit, text)
+        ExportedArgument(name, port.size, unit, text)
         for (name, unit, text), port in zip(described, program.outputs, strict=True)
     ]
     summary = "Derivatives of the state by time, with constraints, limits, friction and soft contacts."
@@ -140,11 +140,11 @@ def state_derivative(settings: ExportSettings) -> ExportedFunction:
     )
 
 
-def state_inputs(settings: ExportSettings) -> tuple[Parameter, ...]:
+def state_inputs(settings: ExportSettings) -> tuple[ExportedArgument, ...]:
     """Time, q, v, activation and control, and the parameters of a mechanism with symbols, as arguments."""
     sizes = {name: 1 if shape == () else shape for name, shape in state_sizes(settings).items()}
     named = [
-        Parameter(name, size, ARGUMENTS[name].unit, ARGUMENTS[name].description)
+        ExportedArgument(name, size, ARGUMENTS[name].unit, ARGUMENTS[name].description)
         for name, size in sizes.items()
     ]
     return (*named, *[_parameters(settings.mechanism)] * bool(settings.mechanism.symbols))

@@ -31,14 +31,14 @@ from zwang.interop.c_header import Footprint
 from zwang.interop.export_settings import SENSORS, STATE_DERIVATIVE, STEP, ExportSettings
 from zwang.interop.exported_functions import (
     STATE_INPUTS,
+    ExportedArgument,
     ExportedFunction,
-    Parameter,
     check_continuous,
     state_inputs,
     state_sizes,
 )
 from zwang.interop.model_description import FmuKinds, model_description
-from zwang.io.xml_writer import Node, document
+from zwang.io.xml_writer import XmlElement, document
 from zwang.kinematics import poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
@@ -120,7 +120,7 @@ def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
         program = traced_program(m, text, state_sizes(settings), set())
     except TraceError:
         return None
-    output = Parameter(
+    output = ExportedArgument(
         "J", program.outputs[0].size, "SI", "derivatives of state rates and outputs, row by row"
     )
     summary = "Derivatives of the state's rates and the outputs by the state, the control and the parameters."
@@ -189,7 +189,7 @@ def _call(function: ExportedFunction, footprint: Footprint, outputs: Mapping[str
 
 
 def _build_description(name: str) -> bytes:
-    root = Node("fmiBuildDescription", {"fmiVersion": "3.0"})
+    root = XmlElement("fmiBuildDescription", {"fmiVersion": "3.0"})
     files = root.add("BuildConfiguration", modelIdentifier=name).add("SourceFileSet", language="C99")
     for source in (f"{name}.c", "fmi3.c"):
         files.add("SourceFile", name=source)

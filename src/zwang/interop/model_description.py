@@ -8,7 +8,7 @@ from typing import Any
 
 from zwang.interop.export_settings import ExportSettings
 from zwang.io.unique_names import UniqueNames
-from zwang.io.xml_writer import Node, as_xml_text, document
+from zwang.io.xml_writer import XmlElement, as_xml_text, document
 from zwang.recording.dataset import coordinate_units, speed_units
 from zwang.simulation.applied_forces import activations
 
@@ -119,7 +119,7 @@ def model_description(settings: ExportSettings, kinds: FmuKinds, token: str) -> 
     """The content of modelDescription.xml."""
     variables = variables_of(settings, kinds.model_exchange)
     name = as_xml_text(settings.mechanism.name) or settings.name
-    root = Node(
+    root = XmlElement(
         "fmiModelDescription",
         {
             "fmiVersion": "3.0",
@@ -141,13 +141,13 @@ def model_description(settings: ExportSettings, kinds: FmuKinds, token: str) -> 
     root.add("CoSimulation", **shared, fixedInternalStepSize=repr(settings.h))
     root.children += [_units(variables), _log_categories()]
     root.add("DefaultExperiment", startTime="0", stopTime="1", stepSize=repr(settings.h))
-    root.children += [Node("ModelVariables", {}, map(_node, variables)), _structure(variables)]
+    root.children += [XmlElement("ModelVariables", {}, map(_node, variables)), _structure(variables)]
     return document(root)
 
 
-def _units(variables: list[Variable]) -> Node:
+def _units(variables: list[Variable]) -> XmlElement:
     used = [unit for unit in UNITS if any(x.unit == unit for x in variables)]
-    definitions = Node("UnitDefinitions")
+    definitions = XmlElement("UnitDefinitions")
     for unit in used:
         definitions.add("Unit", name=unit).add(
             "BaseUnit", **{base: str(n) for base, n in UNITS[unit].items()}
@@ -155,23 +155,23 @@ def _units(variables: list[Variable]) -> Node:
     return definitions
 
 
-def _log_categories() -> Node:
-    categories = Node("LogCategories")
+def _log_categories() -> XmlElement:
+    categories = XmlElement("LogCategories")
     categories.add("Category", name="logStatusError", description="errors")
     return categories
 
 
-def _node(x: Variable) -> Node:
+def _node(x: Variable) -> XmlElement:
     attributes = {"name": x.name, "valueReference": str(x.reference), **_ATTRIBUTES[x.kind]}
     attributes["description"] = x.description or None
     attributes["unit"] = x.unit if x.unit in UNITS else None
     attributes["start"] = None if x.start is None else repr(x.start)
     attributes["derivative"] = None if x.state is None else str(x.state)
-    return Node("Float64", attributes)
+    return XmlElement("Float64", attributes)
 
 
-def _structure(variables: list[Variable]) -> Node:
-    structure = Node("ModelStructure")
+def _structure(variables: list[Variable]) -> XmlElement:
+    structure = XmlElement("ModelStructure")
     for x in variables:
         if x.is_output:
             structure.add("Output", valueReference=str(x.reference))

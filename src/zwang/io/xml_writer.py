@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Node:
+class XmlElement:
     """An element of a document to be written: its name, its attributes and its children.
 
     An attribute is a text, a truth value, a number or a sequence of numbers; one that is None is omitted.
@@ -19,13 +19,15 @@ class Node:
 
     __slots__ = ("attributes", "children", "name")
 
-    def __init__(self, name: str, attributes: Mapping[str, Any] | None = None, children: Iterable[Node] = ()):
+    def __init__(
+        self, name: str, attributes: Mapping[str, Any] | None = None, children: Iterable[XmlElement] = ()
+    ):
         self.name, self.attributes = name, dict(attributes or {})
         self.children = list(children)
 
-    def add(self, tag: str, /, **attributes: Any) -> Node:
+    def add(self, tag: str, /, **attributes: Any) -> XmlElement:
         """Append a child with this name and these attributes, and return it."""
-        child = Node(tag, attributes)
+        child = XmlElement(tag, attributes)
         self.children.append(child)
         return child
 
@@ -40,7 +42,7 @@ class Node:
         return [f"{space}<{self.name}{head}>", *inner, f"{space}</{self.name}>"]
 
 
-def document(root: Node) -> bytes:
+def document(root: XmlElement) -> bytes:
     """The text of a document, in UTF-8."""
     return ('<?xml version="1.0" encoding="utf-8"?>\n' + "\n".join(root.lines()) + "\n").encode()
 

@@ -20,7 +20,7 @@ from zwang.robot.levenberg_marquardt import (
     follow_null_space,
     search,
 )
-from zwang.robot.tasks import Task
+from zwang.robot.tasks import IKTask
 
 COST, POSITION, ORIENTATION, ITERATIONS, STATUS = range(5)
 
@@ -121,7 +121,7 @@ class IKFunctions:
         return floats_over_batch(function, inputs)
 
 
-def _target_inputs(tasks: tuple[Task, ...]) -> Shapes:
+def _target_inputs(tasks: tuple[IKTask, ...]) -> Shapes:
     """The inputs "p0", "R0", ... that the tasks need, with their shapes."""
     inputs: Shapes = {}
     for k, task in enumerate(tasks):

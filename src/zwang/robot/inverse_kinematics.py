@@ -22,12 +22,12 @@ from zwang.robot.characteristic_length import characteristic_length as default_c
 from zwang.robot.ik_functions import IKFunctions
 from zwang.robot.ik_solution import IKSolution
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
-from zwang.robot.joint_limits import Limits
+from zwang.robot.joint_limits import JointLimits
 from zwang.robot.levenberg_marquardt import NullSpaceObjective, Problem
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.restarts import SearchOptions, StepFactor
-from zwang.robot.targets import Target, TargetLike, read_target
-from zwang.robot.tasks import PARTS, Task
+from zwang.robot.targets import PoseTarget, TargetLike, read_target
+from zwang.robot.tasks import PARTS, IKTask
 from zwang.scalar.real import real_number
 
 METHODS = {
@@ -144,7 +144,7 @@ def _solver(method: str, path: bool) -> Callable[..., IKSolution]:
 @lru_cache(maxsize=64)
 def _functions(
     same: IdentityKey,
-    tasks: tuple[Task, ...],
+    tasks: tuple[IKTask, ...],
     joints: tuple[str, ...] | None,
     length: float | None,
     bounded: bool,
@@ -173,7 +173,7 @@ def _functions(
 
 def _frames_and_targets(
     frame: str | Sequence[str], targets: TargetLike, part: str | None
-) -> tuple[tuple[str, ...], list[Target]]:
+) -> tuple[tuple[str, ...], list[PoseTarget]]:
     """The names of the frames, and a target for each."""
     if part is not None and part not in PARTS:
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
@@ -189,12 +189,12 @@ def _frames_and_targets(
 
 def _tasks(
     frames: tuple[str, ...],
-    given: list[Target],
+    given: list[PoseTarget],
     part: str | None,
     components: Sequence[str] | None,
     axes: str,
     weights: Sequence[float] | None,
-) -> tuple[Task, ...]:
+) -> tuple[IKTask, ...]:
     """One task for each frame. Raises ShapeError where a target lacks a position or an orientation."""
     factors = [1.0] * len(frames) if weights is None else [float(w) for w in weights]
     if len(factors) != len(frames):
@@ -204,7 +204,7 @@ def _tasks(
         chosen = tuple(components) if components is not None else PARTS[part or target.part]
         if target.planar:
             chosen = tuple(c for c in chosen if c != "z")
-        task = Task(frame, chosen, axes, weight)
+        task = IKTask(frame, chosen, axes, weight)
         for needed, present, name in (
             (task.has_position, target.p is not None, "position"),
             (task.has_orientation, target.R is not None, "orientation"),
@@ -215,13 +215,13 @@ def _tasks(
     return tuple(tasks)
 
 
-def _arrays(target: Target, task: Task, count: int) -> list[np.ndarray]:
+def _arrays(target: PoseTarget, task: IKTask, count: int) -> list[np.ndarray]:
     """The target's arrays in the order of the task's inputs, repeated if there is one for the whole batch."""
     found = [x for x, needed in ((target.p, task.has_position), (target.R, task.has_orientation)) if needed]
     return [np.ascontiguousarray(np.broadcast_to(x, (count, *x.shape[1:]))) for x in found if x is not None]
 
 
-def _batch(given: list[Target]) -> tuple[tuple[int, ...], int]:
+def _batch(given: list[PoseTarget]) -> tuple[tuple[int, ...], int]:
     """The shape of the batch and the number of its targets."""
     batches = {target.batch for target in given if target.batch}
     if len(batches) > 1:
@@ -235,7 +235,7 @@ def _start(
 ) -> np.ndarray:
     """The start of every target (N, nq)."""
     if q0 is None:
-        return np.tile(Limits.of(problem.coordinates, m).middle, (count, 1))
+        return np.tile(JointLimits.of(problem.coordinates, m).middle, (count, 1))
     q = validation.array(q0, "q0")
     if q.ndim <= 1:
         return np.tile(validation.configuration(m, q), (count, 1))

@@ -17,7 +17,7 @@ TOLERANCE = 1e-9  # [rad, m] rounding allowed beyond a limit
 
 
 @dataclass(frozen=True)
-class Limits:
+class JointLimits:
     """The joint limits of a mechanism.
 
     lower, upper (nq,): infinite where there is no limit. middle (nq,): the middle between the limits.
@@ -33,7 +33,7 @@ class Limits:
     balls: tuple[tuple[slice, float], ...]
 
     @staticmethod
-    def of(c: IndependentCoordinates, m: Mechanism) -> Limits:
+    def of(c: IndependentCoordinates, m: Mechanism) -> JointLimits:
         lower, upper = joint_limits(m)
         low, high = sampling_bounds(m, c)
         middle = c.completed((low + high) / 2).astype(float)
@@ -49,7 +49,7 @@ class Limits:
             limits = getattr(index.joint, "limits", None)
             if index.kind == "ball" and limits is not None:
                 balls.append((index.q, float(limits[1])))
-        return Limits(lower, upper, middle, np.array(c.revolving), revolute, tuple(balls))
+        return JointLimits(lower, upper, middle, np.array(c.revolving), revolute, tuple(balls))
 
     def wrapped(self, q: np.ndarray, near: np.ndarray, *, all_revolutions: bool) -> np.ndarray:
         """q (N, nq) with angles shifted by whole revolutions, near to `near` and within the limits.
@@ -81,7 +81,7 @@ class Limits:
         return within
 
 
-def reach_bound(tree: Tree, frame: str, limits: Limits) -> tuple[np.ndarray, float]:
+def reach_bound(tree: Tree, frame: str, limits: JointLimits) -> tuple[np.ndarray, float]:
     """The position (3,) of the first joint and an upper bound [m] of the frame's distance from it.
 
     The bound is the sum of the link lengths and of the travel of prismatic and screw joints; it is infinite

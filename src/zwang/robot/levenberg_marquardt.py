@@ -29,7 +29,7 @@ from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.robot.independent_coordinates import IndependentCoordinates
-from zwang.robot.tasks import Task, task_error, task_jacobian
+from zwang.robot.tasks import IKTask, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
 
 LoopConstraint = Connect | Weld | Distance | TendonCoupling
@@ -66,7 +66,7 @@ class Problem:
     loops: constraints to keep closed. bounded: whether the joint limits apply.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[IKTask, ...]
     coordinates: IndependentCoordinates
     length: float
     loops: LoopConstraints | None = None
@@ -87,7 +87,7 @@ class Settings(NamedTuple):
     refine: Any = 0.0
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     """State of a search.
 
     q: the current iterate. best: the best q so far, with its cost E and its residuals [m] and [rad]. last:
@@ -163,10 +163,10 @@ def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
     )
 
 
-def search(problem: Problem, start: Any, targets: Sequence[TaskTarget], settings: Settings) -> Search:
+def search(problem: Problem, start: Any, targets: Sequence[TaskTarget], settings: Settings) -> SearchState:
     """Levenberg-Marquardt from `start` until the search converges, stagnates or reaches its limit."""
 
-    def running(s: Search) -> Any:
+    def running(s: SearchState) -> Any:
         return logical_and(s.status < 0.5, s.iterations <= settings.iteration_limit)
 
     return while_loop(
@@ -174,13 +174,15 @@ def search(problem: Problem, start: Any, targets: Sequence[TaskTarget], settings
     )
 
 
-def initial_search(problem: Problem, start: Any) -> Search:
+def initial_search(problem: Problem, start: Any) -> SearchState:
     """The state before the first iteration."""
     q = problem.coordinates.completed(start)
-    return Search(q, q, 1e300, 1e300, 1e300, 1e300, 0.0, DAMPING, 0.0, RUNNING)
+    return SearchState(q, q, 1e300, 1e300, 1e300, 1e300, 0.0, DAMPING, 0.0, RUNNING)
 
 
-def iterate(problem: Problem, s: Search, targets: Sequence[TaskTarget], settings: Settings) -> Search:
+def iterate(
+    problem: Problem, s: SearchState, targets: Sequence[TaskTarget], settings: Settings
+) -> SearchState:
     """One iteration: the errors at s.q, the status, and the next iterate."""
     poses = link_poses(problem.coordinates.tree, s.q)
     errors = errors_of(problem, poses, s.q, targets)
@@ -200,7 +202,7 @@ def iterate(problem: Problem, s: Search, targets: Sequence[TaskTarget], settings
     status = _status(s, settings, errors, cost, mu, step, predicted)
     stepped = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
     ended = status > 0.5
-    return Search(
+    return SearchState(
         q=select_array(ended, s.q, select_array(rejected, s.best, stepped)),
         best=select_array(better, s.q, s.best),
         cost=where(better, cost, s.cost),
@@ -215,7 +217,7 @@ def iterate(problem: Problem, s: Search, targets: Sequence[TaskTarget], settings
 
 
 def _status(
-    s: Search, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, predicted: Any
+    s: SearchState, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, predicted: Any
 ) -> Any:
     """CONVERGED within the tolerances, STAGNATED by the criterion of the settings, otherwise RUNNING."""
     converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)

@@ -17,7 +17,7 @@ import numpy as np
 
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.ik_functions import COST, ITERATIONS, STATUS, IKFunctions, SearchResult
-from zwang.robot.joint_limits import Limits
+from zwang.robot.joint_limits import JointLimits
 from zwang.robot.levenberg_marquardt import CONVERGED, Settings
 from zwang.robot.sampling import configurations_from_uniform
 
@@ -66,7 +66,7 @@ class RestartSearch:
     ):
         self.m, self.functions, self.targets, self.options = m, functions, targets, options
         self.start = start
-        self.limits = Limits.of(functions.problem.coordinates, m)
+        self.limits = JointLimits.of(functions.problem.coordinates, m)
         self.q, self.metrics = start, np.full((len(start), 5), np.inf)
         self.converged = np.zeros(len(start), bool)
         self.iterations, self.starts = np.zeros(len(start)), np.zeros(len(start), int)

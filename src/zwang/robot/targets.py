@@ -16,7 +16,7 @@ TargetLike = np.ndarray | Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Target:
+class PoseTarget:
     """The targets of one frame.
 
     p: positions (N, 3) [m], or None. R: rotations (N, 3, 3), or None. batch: the shape of the batch, () for a
@@ -36,7 +36,7 @@ class Target:
         return "position" if self.R is None else "pose"
 
 
-def read_target(value: TargetLike, part: str | None) -> Target:
+def read_target(value: TargetLike, part: str | None) -> PoseTarget:
     """The target of one frame, from any accepted form.
 
     value: a pair (R, p), with R (..., 3, 3) or quaternions (..., 4); a list of such pairs; matrices (..., 4,
@@ -80,7 +80,7 @@ def _is_numeric(item: Any) -> bool:
     return True
 
 
-def _target(p: Any, R: Any, part: str | None) -> Target:
+def _target(p: Any, R: Any, part: str | None) -> PoseTarget:
     """The target with flat arrays of the batch. Raises ShapeError where the part needs what is missing."""
     p = _positions(p) if p is not None and part != "orientation" else None
     R = _rotations(R) if R is not None and part != "position" else None
@@ -97,7 +97,7 @@ def _target(p: Any, R: Any, part: str | None) -> Target:
         p = np.concatenate([p, np.zeros((*p.shape[:-1], 1))], axis=-1)
     flat_p = None if p is None else np.broadcast_to(p, (*batch, 3)).reshape(-1, 3)
     flat_R = None if R is None else np.broadcast_to(R, (*batch, 3, 3)).reshape(-1, 3, 3)
-    return Target(flat_p, flat_R, batch, planar)
+    return PoseTarget(flat_p, flat_R, batch, planar)
 
 
 def _positions(value: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ PARTS = {"pose": COMPONENTS, "position": COMPONENTS[:3], "orientation": COMPONEN
 
 
 @dataclass(frozen=True)
-class Task:
+class IKTask:
     """The task of one frame: which components of its position and its rotation vector shall reach the target.
 
     components: some of "x y z" (position) and "rx ry rz" (rotation vector). axes: "world", or "body" for the
@@ -106,7 +106,7 @@ def _half_revolution_axis(R: np.ndarray) -> np.ndarray:
     return np.array([x / length for x in best])
 
 
-def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
+def task_error(task: IKTask, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
     """The error (m,) [m, rad] in the task's components.
 
     target: "p" (3,) [m] and "R" (3, 3), as far as the task needs them.
@@ -119,7 +119,7 @@ def task_error(task: Task, pose: Pose, target: Mapping[str, Any]) -> np.ndarray:
     return np.concatenate([linear, angular])[task.rows]
 
 
-def task_jacobian(tree: Tree, poses: list[Pose], task: Task) -> np.ndarray:
+def task_jacobian(tree: Tree, poses: list[Pose], task: IKTask) -> np.ndarray:
     """J (m, nv) of the task's components."""
     placement = tree.placement(task.frame)
     J = placement_jacobian(tree, poses, placement)

@@ -12,7 +12,7 @@ from zwang.algebra.rotations import to_quaternion
 from zwang.io.export_notes import ExportNotes
 from zwang.io.meshes.mesh_export import MeshExport
 from zwang.io.unique_names import UniqueNames
-from zwang.io.xml_writer import Node, is_xml_text
+from zwang.io.xml_writer import XmlElement, is_xml_text
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import Mechanism
@@ -36,8 +36,8 @@ class MjcfOutput:
     notes: ExportNotes
     meshes: MeshExport
     names: dict[str, UniqueNames] = field(default_factory=dict)
-    sites: dict[str, list[Node]] = field(default_factory=dict)
-    geoms: dict[str, list[Node]] = field(default_factory=dict)
+    sites: dict[str, list[XmlElement]] = field(default_factory=dict)
+    geoms: dict[str, list[XmlElement]] = field(default_factory=dict)
     shape_names: dict[tuple[str, int], str] = field(default_factory=dict)
     geom_frames: dict[str, str] = field(default_factory=dict)
     height_fields: dict[Any, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class MjcfOutput:
                 return self.names["frame"][found]
         written = self.names["frame"].assign(self.names["frame"].free(name))
         self._points.append((body, p, np.eye(3) if R is None else R, written))
-        node = Node("site", {"name": written, **pose_attributes(p, np.eye(3) if R is None else R)})
+        node = XmlElement("site", {"name": written, **pose_attributes(p, np.eye(3) if R is None else R)})
         self.sites.setdefault(body, []).append(node)
         return written
 

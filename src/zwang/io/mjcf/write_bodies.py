@@ -16,7 +16,7 @@ from zwang.io.mjcf.mjcf_output import (
 )
 from zwang.io.mjcf.write_geoms import geom_node
 from zwang.io.mjcf.write_inertias import inertials
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, GravityCompensation, Spring
 from zwang.mechanism.joints import Ball, Fixed, Free, MovingJoint
@@ -25,11 +25,11 @@ from zwang.mechanism.simple_bodies import simple_bodies
 TYPES = {"revolute": "hinge", "prismatic": "slide", "ball": "ball", "free": "free"}
 
 
-def world_node(out: MjcfOutput) -> Node:
+def world_node(out: MjcfOutput) -> XmlElement:
     """The element <worldbody> with all bodies."""
     m = out.mechanism
     writer = _BodyWriter(out)
-    nodes = {"world": Node("worldbody")}
+    nodes = {"world": XmlElement("worldbody")}
     writer.fill(nodes["world"], "world", m.geometry)
     for body in m.bodies:
         nodes[body.name] = writer.body(body)
@@ -62,7 +62,7 @@ class _BodyWriter:
         self.by_rule = simple_bodies(m.bodies)
         self.stored: dict[str, list[str]] = {"velocity": [], "effort": []}
 
-    def body(self, body: Body) -> Node:
+    def body(self, body: Body) -> XmlElement:
         joints = body.joints
         free = next((j for j in joints if isinstance(j, Free)), None)
         pose = pose_attributes(body.position, body.orientation)
@@ -71,7 +71,7 @@ class _BodyWriter:
             q = home[self.out.mechanism.joint(free.name).q]
             pose = {"pos": unless(tuple(q[:3]), (0, 0, 0)), "quat": unless(tuple(q[3:]), (1, 0, 0, 0))}
         not_simple = body.simple is False and body.name in self.by_rule
-        node = Node(
+        node = XmlElement(
             "body",
             {
                 "name": self.out.name("body", body.name),
@@ -87,7 +87,7 @@ class _BodyWriter:
         self.fill(node, body.name, body.geometry)
         return node
 
-    def fill(self, node: Node, body: str, geometry: Any) -> None:
+    def fill(self, node: XmlElement, body: str, geometry: Any) -> None:
         """Append the geoms and sites of a body."""
         out = self.out
         for index, shape in enumerate(geometry):
@@ -101,10 +101,10 @@ class _BodyWriter:
             if frame.body == body and frame.name not in wrapped:
                 name = out.name("frame", frame.name)
                 pose = pose_attributes(frame.position, frame.orientation)
-                node.children.append(Node("site", {"name": name, **pose}))
+                node.children.append(XmlElement("site", {"name": name, **pose}))
         node.children += out.sites.get(body, [])
 
-    def joint(self, joint: MovingJoint) -> Node:
+    def joint(self, joint: MovingJoint) -> XmlElement:
         """The element <joint>."""
         scalar = joint.nq == 1
         attributes: dict[str, Any] = {
@@ -126,7 +126,7 @@ class _BodyWriter:
         for kind, value in (("velocity", joint.velocity_limit), ("effort", joint.effort_limit)):
             if value is not None and joint.actuator_range != (-value, value):
                 self.stored[kind].append(joint.name)
-        return Node("joint", attributes)
+        return XmlElement("joint", attributes)
 
     def _limits(self, joint: MovingJoint) -> dict[str, Any]:
         where = f"joint {joint.name!r}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.mjcf_output import MjcfOutput, softness_attributes, unless
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 
@@ -14,7 +14,7 @@ PAIR = ContactPair("", ("", ""))
 PAIR_NUMBERS = ("condim", "friction", "solref", "solimp", "margin", "gap")
 
 
-def equality_nodes(out: MjcfOutput) -> list[Node]:
+def equality_nodes(out: MjcfOutput) -> list[XmlElement]:
     """The elements of <equality>. A Connect is between sites, which need not coincide by default."""
     found = []
     inactive = out.mechanism.inactive_constraints
@@ -28,16 +28,16 @@ def equality_nodes(out: MjcfOutput) -> list[Node]:
     return found
 
 
-def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> Node:
+def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> XmlElement:
     match c:
         case Connect():
             sites = {
                 f"site{k}": out.site_at(body, point, None, f"{c.name} {end}".strip())
                 for k, (body, point), end in ((1, c.a, "a"), (2, c.b, "b"))
             }
-            return Node("connect", {**common, **sites})
+            return XmlElement("connect", {**common, **sites})
         case Weld():
-            return Node(
+            return XmlElement(
                 "weld",
                 {
                     **common,
@@ -49,7 +49,7 @@ def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> Node:
                 },
             )
     kind = "joint" if isinstance(c, JointCoupling) else "tendon"
-    return Node(
+    return XmlElement(
         kind,
         {
             **common,
@@ -60,13 +60,13 @@ def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> Node:
     )
 
 
-def contact_nodes(out: MjcfOutput) -> list[Node]:
+def contact_nodes(out: MjcfOutput) -> list[XmlElement]:
     """The elements of <contact>."""
     found = []
     for contact in out.mechanism.contacts:
         if isinstance(contact, ContactExclude):
             names = (out.name("body", body) for body in contact.bodies)
-            found.append(Node("exclude", dict(zip(("body1", "body2"), names, strict=True))))
+            found.append(XmlElement("exclude", dict(zip(("body1", "body2"), names, strict=True))))
         elif "" in contact.geometry:
             out.notes.unsupported(f"contact pair {contact.name!r}", "one of its shapes has no name")
         else:
@@ -74,9 +74,9 @@ def contact_nodes(out: MjcfOutput) -> list[Node]:
     return found
 
 
-def _pair(out: MjcfOutput, pair: ContactPair) -> Node:
+def _pair(out: MjcfOutput, pair: ContactPair) -> XmlElement:
     names = (out.name("shape", shape) for shape in pair.geometry)
-    return Node(
+    return XmlElement(
         "pair",
         {
             "name": out.names["pair"].assign(pair.name) if pair.name else None,

@@ -7,7 +7,7 @@ from typing import Any
 
 from zwang.io.mjcf.mjcf_output import MjcfOutput, limit_attributes, softness_attributes, unless
 from zwang.io.mjcf.write_geoms import wrapping_geom
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.force_elements import Actuator, Motor, Muscle
 from zwang.mechanism.tendon_elements import Tendon, Wrap
@@ -15,7 +15,7 @@ from zwang.mechanism.tendon_elements import Tendon, Wrap
 COMPUTED = -1.0  # a spring length of MJCF that stands for the length in the default configuration
 
 
-def actuator_nodes(out: MjcfOutput) -> list[Node]:
+def actuator_nodes(out: MjcfOutput) -> list[XmlElement]:
     """The elements <general> of motors and actuators."""
     found = []
     for force in out.mechanism.forces:
@@ -27,7 +27,7 @@ def actuator_nodes(out: MjcfOutput) -> list[Node]:
     return found
 
 
-def _general(out: MjcfOutput, a: Actuator) -> Node:
+def _general(out: MjcfOutput, a: Actuator) -> XmlElement:
     attributes: dict[str, Any] = {
         "name": out.name("actuator", a.name),
         **_target(out, a),
@@ -46,7 +46,7 @@ def _general(out: MjcfOutput, a: Actuator) -> Node:
         attributes |= {"gaintype": "affine" if affine else "fixed", "gainprm": a.gain}
         if any(x != 0 for x in a.bias):
             attributes |= {"biastype": "affine", "biasprm": a.bias}
-    return Node("general", attributes)
+    return XmlElement("general", attributes)
 
 
 def _target(out: MjcfOutput, a: Actuator) -> dict[str, Any]:
@@ -81,12 +81,12 @@ def _muscle(out: MjcfOutput, a: Actuator, muscle: Muscle) -> dict[str, Any]:
     }
 
 
-def tendon_nodes(out: MjcfOutput) -> list[Node]:
+def tendon_nodes(out: MjcfOutput) -> list[XmlElement]:
     """The elements <fixed> and <spatial>."""
     return [_tendon(out, tendon) for tendon in out.mechanism.tendons]
 
 
-def _tendon(out: MjcfOutput, t: Tendon) -> Node:
+def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
     where = f"tendon {t.name!r}"
     limits = t.limits is not None and t.limit_softness is None
     friction = bool(t.friction) and t.friction_softness is None
@@ -96,7 +96,7 @@ def _tendon(out: MjcfOutput, t: Tendon) -> Node:
                 where, f"MJCF has no hard {what} of a tendon", "it has MuJoCo's default softness"
             )
     margin = t.limit_softness.margin if t.limit_softness is not None else 0
-    node = Node(
+    node = XmlElement(
         "spatial" if t.path else "fixed",
         {
             "name": out.name("tendon", t.name),
@@ -115,7 +115,7 @@ def _tendon(out: MjcfOutput, t: Tendon) -> Node:
         node.children += _path(out, t)
     else:
         node.children += [
-            Node("joint", {"joint": out.name("joint", name), "coef": coefficient})
+            XmlElement("joint", {"joint": out.name("joint", name), "coef": coefficient})
             for name, coefficient in t.joints
         ]
     return node
@@ -129,24 +129,24 @@ def _spring_length(t: Tendon) -> tuple[float, float]:
     return lower, upper
 
 
-def _path(out: MjcfOutput, t: Tendon) -> list[Node]:
+def _path(out: MjcfOutput, t: Tendon) -> list[XmlElement]:
     """The sites, wrapping geoms and pulleys of a spatial tendon."""
     wraps = {wrap.at: wrap for wrap in t.wraps}
     divisors = iter(t.divisors or (1,))
     found = []
     if t.path[0] is not None and (first := next(divisors)) != 1:
-        found.append(Node("pulley", {"divisor": first}))
+        found.append(XmlElement("pulley", {"divisor": first}))
     for k, name in enumerate(t.path):
         if name is None:
-            found.append(Node("pulley", {"divisor": next(divisors)}))
+            found.append(XmlElement("pulley", {"divisor": next(divisors)}))
         elif k in wraps:
             found.append(_wrap(out, name, wraps[k]))
         else:
-            found.append(Node("site", {"site": out.site(name)}))
+            found.append(XmlElement("site", {"site": out.site(name)}))
     return found
 
 
-def _wrap(out: MjcfOutput, name: str, wrap: Wrap) -> Node:
+def _wrap(out: MjcfOutput, name: str, wrap: Wrap) -> XmlElement:
     frames = {frame.name: frame for frame in out.mechanism.frames}
     geom = wrapping_geom(out, frames.get(name) or Frame(f"{name} (wrapping)", name), wrap)
-    return Node("geom", {"geom": geom, "sidesite": out.site(wrap.side) if wrap.side else None})
+    return XmlElement("geom", {"geom": geom, "sidesite": out.site(wrap.side) if wrap.side else None})

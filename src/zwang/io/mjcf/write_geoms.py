@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.io.meshes.mesh_files import FLAT, thickness
 from zwang.io.mjcf.mjcf_output import WRAPPED, MjcfOutput, pose_attributes, unless
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -42,7 +42,7 @@ def shape_title(body: str, shape: Geometry) -> str:
     return f"{kind} {shape.name!r}" if shape.name else f"a {kind} of body {body!r}"
 
 
-def geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> Node | None:
+def geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> XmlElement | None:
     """The element <geom> of a shape, or None if MJCF does not have it."""
     if isinstance(shape, HeightField):
         shape = _from_zero(shape)
@@ -50,7 +50,7 @@ def geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> 
     if size is None:
         return None
     color = None if shape.color is None else tuple(shape.color)
-    return Node(
+    return XmlElement(
         "geom",
         {
             "name": name,
@@ -144,9 +144,9 @@ def _surface(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any]:
     return found
 
 
-def asset_node(out: MjcfOutput) -> Node:
+def asset_node(out: MjcfOutput) -> XmlElement:
     """The element <asset> with the meshes. A flat mesh is a shell, as it has no volume."""
-    assets = Node("asset")
+    assets = XmlElement("asset")
     for (vertices, _), file in out.meshes.files.items():
         flat = thickness(np.asarray(vertices)) < FLAT
         assets.add("mesh", name=file, file=f"{file}.obj", inertia="shell" if flat else None)
@@ -184,7 +184,7 @@ def wrapping_geom(out: MjcfOutput, frame: Frame, wrap: Wrap) -> str:
         size = (wrap.radius,) if wrap.kind == "sphere" else (wrap.radius, wrap.radius)
         attributes = {"name": name, "type": wrap.kind, "size": size, "contype": 0, "conaffinity": 0,
                       "group": 4, **pose_attributes(frame.position, frame.orientation)}  # fmt: skip
-        out.geoms.setdefault(frame.body, []).append(Node("geom", attributes))
+        out.geoms.setdefault(frame.body, []).append(XmlElement("geom", attributes))
     out.geom_frames[frame.name] = name
     return name
 

@@ -11,7 +11,7 @@ from zwang.algebra.inertia import LEAST_MOMENT, parallel_axis_term
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.equivalents import rigid_group
 from zwang.io.export_notes import ExportNotes
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import GravityCompensation
 from zwang.mechanism.mechanism import Mechanism
@@ -42,10 +42,10 @@ class Inertial:
         """Whether MuJoCo regards this as no mass."""
         return self.mass < LEAST or min(self.moments) < LEAST
 
-    def node(self) -> Node:
+    def node(self) -> XmlElement:
         """The element <inertial>."""
         identity = np.array_equal(self.R, np.eye(3))
-        return Node(
+        return XmlElement(
             "inertial",
             {
                 "pos": self.com,
@@ -56,9 +56,9 @@ class Inertial:
         )
 
 
-def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, Node]:
+def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, XmlElement]:
     """The element <inertial> of every body that has one, by body."""
-    found: dict[str, Node] = {}
+    found: dict[str, XmlElement] = {}
     done: set[str] = set()
     by_name = {body.name: body for body in mechanism.bodies}
     compensated = {f.body for f in mechanism.forces if isinstance(f, GravityCompensation)}

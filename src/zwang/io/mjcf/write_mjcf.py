@@ -15,7 +15,7 @@ from zwang.io.mjcf.write_constraints import contact_nodes, equality_nodes
 from zwang.io.mjcf.write_forces import actuator_nodes, tendon_nodes
 from zwang.io.mjcf.write_geoms import asset_node
 from zwang.io.mjcf.write_options import keyframe_nodes, option_node
-from zwang.io.xml_writer import Node, as_xml_text, document, is_xml_text
+from zwang.io.xml_writer import XmlElement, as_xml_text, document, is_xml_text
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 from zwang.mechanism.type_validation import validated_arguments
@@ -67,7 +67,7 @@ def _check_depth(mechanism: Mechanism) -> None:
             )
 
 
-def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> Node:
+def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> XmlElement:
     """The element <mujoco>."""
     name = out.mechanism.name
     if not is_xml_text(name):
@@ -83,7 +83,7 @@ def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> Node:
     }
     world, option = world_node(out), option_node(out)
     assets = asset_node(out)
-    root = Node("mujoco", {"model": as_xml_text(name)})
+    root = XmlElement("mujoco", {"model": as_xml_text(name)})
     root.add(
         "compiler",
         angle="radian",
@@ -91,5 +91,5 @@ def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> Node:
         meshdir=out.meshes.folder.name if assets.children else None,
     )
     root.children += [option, *([assets] if assets.children else []), world]
-    root.children += [Node(section, {}, nodes) for section, nodes in sections.items() if nodes]
+    root.children += [XmlElement(section, {}, nodes) for section, nodes in sections.items() if nodes]
     return root

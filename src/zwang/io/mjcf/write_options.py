@@ -6,7 +6,7 @@ from typing import Any
 
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.mjcf_output import MjcfOutput, unless
-from zwang.io.xml_writer import Node
+from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.force_elements import Actuator, Damper, Motor, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.options import Keyframe, Options
@@ -17,7 +17,7 @@ DEFAULT = Options()
 GRAVITY = (0, 0, -9.81)
 
 
-def option_node(out: MjcfOutput) -> Node:
+def option_node(out: MjcfOutput) -> XmlElement:
     """The element <option>."""
     m, options = out.mechanism, out.mechanism.options
     integrator = INTEGRATORS.get(options.integrator)
@@ -25,7 +25,7 @@ def option_node(out: MjcfOutput) -> Node:
         out.notes.unsupported(
             "options", f"MuJoCo has no integrator {options.integrator!r}", "the integrator is Euler"
         )
-    node = Node(
+    node = XmlElement(
         "option",
         {
             "timestep": options.timestep,
@@ -68,7 +68,7 @@ def _applied(m: Mechanism) -> dict[str, str]:
     return {flag: names[flag] for flag, used in found.items() if used}
 
 
-def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[Node]:
+def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[XmlElement]:
     """The elements <key>. inputs: the names to which the numbers of `Keyframe.control` belong."""
     m = out.mechanism
     actuators = [f for f in m.forces if isinstance(f, Motor | Actuator)]
@@ -94,7 +94,7 @@ def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[Node]:
             )
             activation = None
         found.append(
-            Node(
+            XmlElement(
                 "key",
                 {
                     "name": out.name("keyframe", key.name) if key.name else None,

@@ -11,7 +11,7 @@ from zwang.io.export_notes import ExportNotes
 from zwang.io.meshes.mesh_export import MeshExport
 from zwang.io.unique_names import UniqueNames
 from zwang.io.urdf.read_link import LINK_SURFACE
-from zwang.io.xml_writer import Node, as_xml_text
+from zwang.io.xml_writer import XmlElement, as_xml_text
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
 
@@ -32,12 +32,12 @@ def rpy_of(R: Any) -> tuple[float, float, float]:
     return roll, pitch, yaw
 
 
-def origin_node(position: Any, orientation: Any) -> Node | None:
+def origin_node(position: Any, orientation: Any) -> XmlElement | None:
     """The element <origin>; None for the identity."""
     rpy = rpy_of(orientation)
     if not any(position) and not any(rpy):
         return None
-    return Node(
+    return XmlElement(
         "origin", {"xyz": tuple(position) if any(position) else None, "rpy": rpy if any(rpy) else None}
     )
 
@@ -50,9 +50,9 @@ class LinkWriter:
         self.names = UniqueNames()
         self.materials: dict[tuple[float, ...], str] = {}
 
-    def link(self, name: str, body: Body, further: bool) -> Node:
+    def link(self, name: str, body: Body, further: bool) -> XmlElement:
         """The element <link> of a body. further: it is a part of a chain of joints, without mass."""
-        node = Node("link", {"name": name})
+        node = XmlElement("link", {"name": name})
         mass, inertia = body.mass, np.array(body.inertia, float)
         if body.joints and (not mass or not inertia.any()):
             mass, inertia = max(mass, LEAST_MASS), inertia if inertia.any() else LEAST_MOMENT * np.eye(3)
@@ -67,7 +67,7 @@ class LinkWriter:
         node.children += self.shapes(body.name, body.geometry)
         return node
 
-    def shapes(self, body: str, geometry: Any) -> list[Node]:
+    def shapes(self, body: str, geometry: Any) -> list[XmlElement]:
         """The elements <collision> and <visual>.
 
         A shape with a colour that is not only visual gives both, as other programs draw visuals alone.
@@ -85,15 +85,15 @@ class LinkWriter:
                 found += [self._shape("visual", shape, part) for part in parts]
         return found
 
-    def _shape(self, tag: str, shape: Geometry, part: tuple[Node, Any]) -> Node:
+    def _shape(self, tag: str, shape: Geometry, part: tuple[XmlElement, Any]) -> XmlElement:
         form, position = part
         name = self.names.new(as_xml_text(shape.name)) if shape.name.strip() else None
-        node = Node(tag, {"name": name})
+        node = XmlElement(tag, {"name": name})
         origin = origin_node(position, shape.orientation)
-        node.children = [*([origin] if origin else []), Node("geometry", {}, [form])]
+        node.children = [*([origin] if origin else []), XmlElement("geometry", {}, [form])]
         if tag == "visual" and shape.color is not None:
             color = tuple(shape.color)
-            material = Node("material", {"name": self.materials.setdefault(color, self._material())})
+            material = XmlElement("material", {"name": self.materials.setdefault(color, self._material())})
             material.add("color", rgba=color)
             node.children.append(material)
         return node
@@ -101,21 +101,21 @@ class LinkWriter:
     def _material(self) -> str:
         return f"color {len(self.materials) + 1}"
 
-    def _parts(self, body: str, shape: Geometry) -> list[tuple[Node, Any]]:
+    def _parts(self, body: str, shape: Geometry) -> list[tuple[XmlElement, Any]]:
         """The geometry elements that make up a shape, with their positions; none if URDF has none."""
         match shape:
             case Sphere():
-                return [(Node("sphere", {"radius": shape.radius}), shape.position)]
+                return [(XmlElement("sphere", {"radius": shape.radius}), shape.position)]
             case Cylinder():
                 return [(_cylinder(shape.radius, shape.length), shape.position)]
             case Box():
-                return [(Node("box", {"size": (shape.x, shape.y, shape.z)}), shape.position)]
+                return [(XmlElement("box", {"size": (shape.x, shape.y, shape.z)}), shape.position)]
             case Capsule():
                 return _capsule(shape)
             case Mesh():
                 file = self.meshes.add(shape)
                 if file:
-                    form = Node("mesh", {"filename": f"{self.meshes.folder.name}/{file}.obj"})
+                    form = XmlElement("mesh", {"filename": f"{self.meshes.folder.name}/{file}.obj"})
                     return [(form, shape.position)]
                 self.notes.ignored(f"its triangles were not read (file {shape.file!r})", _title(body, shape))
                 return []
@@ -144,23 +144,23 @@ def _title(body: str, shape: Geometry) -> str:
     return f"{kind} {shape.name!r} of body {body!r}" if shape.name else f"a {kind} of body {body!r}"
 
 
-def _cylinder(radius: Any, length: Any) -> Node:
-    return Node("cylinder", {"radius": radius, "length": length})
+def _cylinder(radius: Any, length: Any) -> XmlElement:
+    return XmlElement("cylinder", {"radius": radius, "length": length})
 
 
-def _capsule(shape: Capsule) -> list[tuple[Node, Any]]:
+def _capsule(shape: Capsule) -> list[tuple[XmlElement, Any]]:
     """A cylinder and two spheres, whose union is the capsule: not every reader of URDF knows capsules."""
     at = np.array(shape.position, float)
     half = np.array(shape.orientation, float)[:, 2] * float(shape.length) / 2
     ends = (tuple((at + side * half).tolist()) for side in (-1, 1))
     return [
         (_cylinder(shape.radius, shape.length), shape.position),
-        *((Node("sphere", {"radius": shape.radius}), end) for end in ends),
+        *((XmlElement("sphere", {"radius": shape.radius}), end) for end in ends),
     ]
 
 
-def _inertial(mass: Any, com: Any, inertia: np.ndarray) -> Node:
-    node = Node("inertial")
+def _inertial(mass: Any, com: Any, inertia: np.ndarray) -> XmlElement:
+    node = XmlElement("inertial")
     if any(com):
         node.add("origin", xyz=tuple(com))
     node.add("mass", value=mass)

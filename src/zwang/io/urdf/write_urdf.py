@@ -13,7 +13,7 @@ from zwang.io.meshes.mesh_export import MeshExport
 from zwang.io.unique_names import UniqueNames
 from zwang.io.urdf.urdf_equivalent import DEFAULT, urdf_equivalent
 from zwang.io.urdf.write_links import LinkWriter, origin_node
-from zwang.io.xml_writer import Node, as_xml_text, document, is_xml_text
+from zwang.io.xml_writer import XmlElement, as_xml_text, document, is_xml_text
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper
 from zwang.mechanism.joints import Fixed, Joint, MovingJoint, Prismatic, Revolute
@@ -86,12 +86,12 @@ class _UrdfWriter:
         self.mimics = {c.joint: c for c in self.m.constraints}
         self.unlimited: list[str] = []
 
-    def robot(self) -> Node:
+    def robot(self) -> XmlElement:
         """The element <robot>."""
         m = self.m
         if not is_xml_text(m.name) or not m.name.strip():
             self.notes.unsupported("the name of the mechanism", "URDF cannot contain it", "it is changed")
-        root = Node("robot", {"name": as_xml_text(m.name).strip() or "mechanism"})
+        root = XmlElement("robot", {"name": as_xml_text(m.name).strip() or "mechanism"})
         writer = LinkWriter(self.notes, self.meshes)
         has_world = self._has_world()
         if has_world:
@@ -100,7 +100,7 @@ class _UrdfWriter:
         own = {b.name for b in self.original.bodies}
         for body in m.bodies:
             root.children.append(writer.link(self.links[body.name], body, body.name not in own))
-        root.children += [Node("link", {"name": self.links[f.name]}) for f in m.frames]
+        root.children += [XmlElement("link", {"name": self.links[f.name]}) for f in m.frames]
         for body in m.bodies:
             if has_world or body.parent != WORLD:
                 root.children.append(self._joint(body))
@@ -109,7 +109,7 @@ class _UrdfWriter:
             body = Body(frame.name, Fixed(), frame.body, frame.position, frame.orientation)
             root.children.append(self._joint(body))
         if self.meshes.files:  # an extension that MuJoCo reads, which otherwise drops the folders of files
-            root.children.append(Node("mujoco", {}, [Node("compiler", {"strippath": "false"})]))
+            root.children.append(XmlElement("mujoco", {}, [XmlElement("compiler", {"strippath": "false"})]))
         if self.unlimited:
             names = ", ".join(map(repr, self.unlimited[:8])) + (", ..." if len(self.unlimited) > 8 else "")
             self.notes.changed(f"URDF requires numbers: {UNLIMITED:g} stands for no limit", f"joints {names}")
@@ -122,7 +122,7 @@ class _UrdfWriter:
         on_ground = bool(self.m.geometry) or any(f.body == WORLD for f in self.m.frames)
         return on_ground or not plain or any(roots[0].position)
 
-    def _joint(self, body: Body) -> Node:
+    def _joint(self, body: Body) -> XmlElement:
         joint = body.joint
         assert isinstance(joint, Joint)
         moving = joint if isinstance(joint, MovingJoint) else None
@@ -131,7 +131,7 @@ class _UrdfWriter:
                                                                   or f"{self.links[body.name]} fixed")
         )  # fmt: skip
         limit, kind = (None, "fixed") if moving is None else self._limit(moving)
-        node = Node("joint", {"name": name, "type": kind})
+        node = XmlElement("joint", {"name": name, "type": kind})
         node.add("parent", link=self.links[body.parent])
         node.add("child", link=self.links[body.name])
         origin = origin_node(body.position, body.orientation)
@@ -153,7 +153,7 @@ class _UrdfWriter:
         self._note_rest(moving)
         return node
 
-    def _limit(self, joint: MovingJoint) -> tuple[Node | None, str]:
+    def _limit(self, joint: MovingJoint) -> tuple[XmlElement | None, str]:
         """The element <limit>, if there is one, and the type of the joint."""
         effort = joint.effort_limit
         if effort is None and joint.actuator_range is not None:
@@ -179,7 +179,7 @@ class _UrdfWriter:
             self.unlimited.append(joint.name)
             numbers = {name: min(max(value, -UNLIMITED), UNLIMITED) if math.isinf(value) else value
                        for name, value in numbers.items()}  # fmt: skip
-        return Node("limit", numbers), kind
+        return XmlElement("limit", numbers), kind
 
     def _note_rest(self, joint: MovingJoint) -> None:
         """Notes on the numbers of a joint that URDF does not have."""

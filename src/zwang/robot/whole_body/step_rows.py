@@ -18,7 +18,7 @@ from zwang.constraint.rows import Rows, array
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import difference_configuration
 from zwang.kinematics.kinematics import Kinematics
-from zwang.robot.tasks import Task, task_error, task_jacobian
+from zwang.robot.tasks import IKTask, task_error, task_jacobian
 from zwang.robot.whole_body.avoided_pairs import distance_row
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask
@@ -49,7 +49,7 @@ def rows_of_task(
     """The rows of a task on a frame or on the centre of mass."""
     task, tree = problem.tasks[number], problem.mechanism.tree
     if isinstance(task, FrameTask):
-        chosen = Task(task.frame, task.components, task.axes)
+        chosen = IKTask(task.frame, task.components, task.axes)
         e = task_error(chosen, kinematics.frame_pose(task.frame), target)
         return TaskRows(task_jacobian(tree, kinematics.poses, chosen), e, task.row_weights)
     assert isinstance(task, ComTask)

@@ -122,7 +122,7 @@ def whole_body_ik(
     start = configurations(m, (m.home or m.neutral) if q0 is None else q0)
     found = read_targets(m, problem.tasks, targets, start)
     flat = _flattened(start, found)
-    search = _Search(functions_of(problem, found.kinds, threads, compiled), settings, *flat)
+    search = _WholeBodySearch(functions_of(problem, found.kinds, threads, compiled), settings, *flat)
     search.run(search.reference)
     table = random_configurations(m, restarts, seed) if restarts else np.zeros((0, m.nq))
     for row in table:
@@ -143,7 +143,7 @@ def _flattened(start: np.ndarray, found: TargetArrays) -> tuple[np.ndarray, list
     return wide[0], wide[1:]
 
 
-class _Search:
+class _WholeBodySearch:
     """The best result so far for every target of a batch, and the searches that improve it."""
 
     def __init__(
@@ -213,7 +213,7 @@ def _reasons(found: SearchArrays, settings: WholeBodySettings) -> np.ndarray:
     return reasons
 
 
-def _solution(search: _Search, batch: tuple[int, ...]) -> WholeBodySolution:
+def _solution(search: _WholeBodySearch, batch: tuple[int, ...]) -> WholeBodySolution:
     """The result, in the shape of the batch."""
     best, reasons = search.best, search.reasons
     assert best is not None
