@@ -49,7 +49,6 @@ MAY_IMPORT = {
     "viewer": MODEL | {"recording", "api", "robot", "atomic", "simulation", "interop"},
     "gym": MODEL | {"io", "simulation", "api", "viewer"},
     "demo": MODEL | {"api", "recording", "symbolic", "viewer"},
-    "cli_options": set(),
     "cli": None,
     "__main__": {"cli"},
     "__init__": None,

@@ -7,7 +7,7 @@ import zwang as zw
 from tests.mechanisms import KINDS, random_mechanism, random_state
 from zwang.dynamics import aba, crba, rnea
 from zwang.dynamics import forward_dynamics_crba as by_mass_matrix
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -9,7 +9,7 @@ import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import evaluate
-from zwang.dynamics import aba, base_parameters, crba, energy, forward_dynamics, rnea
+from zwang.dynamics import aba, base_inertial_parameters, crba, energy, forward_dynamics, rnea
 from zwang.kinematics import jacobians, poses, velocities
 from zwang.kinematics.kinematics import Kinematics
 
@@ -98,7 +98,7 @@ def test_each_quantity_is_computed_once_and_kept_for_other_inertias(state):
     m, q, v, *_ = state
     k = Kinematics(m.tree, q, v)
     assert k.poses is k.poses and k.velocities is k.velocities
-    other = k.with_inertias_of(base_parameters.with_base_parameters(m.tree))
+    other = k.with_inertias_of(base_inertial_parameters.with_base_parameters(m.tree))
     assert other.poses is k.poses and other.joint_poses[0] is k.joint_poses[0]
     with pytest.raises(ValueError, match="different links"):
         k.with_inertias_of(zw.Mechanism(bodies=[zw.Body("a", joint=zw.Revolute("j"), mass=1.0)]).tree)

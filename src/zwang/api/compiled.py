@@ -14,7 +14,7 @@ from zwang.api import validation
 from zwang.api.compiled_derivatives import CompiledDerivatives
 from zwang.api.compiled_programs import ArrayLike, Reduction
 from zwang.api.function_table import check_axes, documented
-from zwang.api.parameters import Parameters
+from zwang.api.parameter_values import Parameters
 from zwang.api.programs import (
     NAMED,
     WARM_START,

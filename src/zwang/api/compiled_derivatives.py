@@ -8,7 +8,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.api.compiled_programs import ArrayLike, CompiledPrograms
-from zwang.api.parameters import Parameters
+from zwang.api.parameter_values import Parameters
 from zwang.api.programs import Key
 from zwang.api.step_derivatives import (
     CONTINUOUS,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zwang.api import validation
 from zwang.api.function_table import ARGUMENTS
-from zwang.api.parameters import Parameters, parameter_array
+from zwang.api.parameter_values import Parameters, parameter_array
 from zwang.api.programs import Key, check_key, program_of
 from zwang.api.shaped_function import ShapedFunction
 from zwang.compiler.backends import c, ptx

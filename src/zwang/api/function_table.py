@@ -16,7 +16,7 @@ import numpy as np
 from zwang.api import sensor_functions, validation
 from zwang.dynamics import energy, generalised_forces, rnea
 from zwang.dynamics import forward_dynamics_crba as mass_matrix_solve
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.errors import DescriptionError, UnknownNameError

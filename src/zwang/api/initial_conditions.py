@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.api import validation
 from zwang.api.memory_limit import check_memory
-from zwang.api.parameters import Parameters, parameter_values
+from zwang.api.parameter_values import Parameters, parameter_values
 from zwang.errors import (
     ArgumentError,
     DescriptionError,

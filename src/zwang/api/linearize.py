@@ -21,7 +21,7 @@ import scipy.linalg
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism, compile
-from zwang.api.parameters import Parameters, parameter_values
+from zwang.api.parameter_values import Parameters, parameter_values
 from zwang.api.reference import frame_jacobian
 from zwang.constraint.hard import all_velocity_level_rows
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError

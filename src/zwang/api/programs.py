@@ -35,7 +35,7 @@ from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.constraint.independent_velocities import check_velocity_count
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, UnknownNameError

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.dynamics import body_quantities as quantities
-from zwang.dynamics.sensors import link_accelerations, placement_acceleration
+from zwang.dynamics.sensed_motion import link_accelerations, placement_acceleration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.sensor_values import SensedState, sensor_slices, sensor_values

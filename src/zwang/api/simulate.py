@@ -25,7 +25,7 @@ from zwang.api.control_input import ControlLike, control_input
 from zwang.api.error_controlled_rollout import continuous_dynamics_in_python, integrate_worlds
 from zwang.api.event_input import EventsLike, event_input
 from zwang.api.initial_conditions import initial_state, keyframe_control
-from zwang.api.parameters import Parameters
+from zwang.api.parameter_values import Parameters
 from zwang.api.progress import progress_bar
 from zwang.api.settings_validation import simulation_settings, velocity_names
 from zwang.api.termination import (

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism, compile
 from zwang.api.contacts import contacts
-from zwang.api.parameters import Parameters, parameter_values
+from zwang.api.parameter_values import Parameters, parameter_values
 from zwang.collision import candidate_pairs
 from zwang.constraint.hard import all_velocity_level_rows
 from zwang.errors import SolveError, UnknownNameError

@@ -15,7 +15,7 @@ from zwang.api.compiled_rollout import step_function
 from zwang.api.initial_conditions import initial_state, sample_size
 from zwang.api.memory_limit import check_memory
 from zwang.api.observation import STAGE, Observation, ObservedState, array_size
-from zwang.api.parameters import Parameters, given_values
+from zwang.api.parameter_values import Parameters, given_values
 from zwang.api.programs import WARM_START, compile_function
 from zwang.api.validation import checked_mechanism
 from zwang.compiler.runtime.compiled_function import CompiledFunction

@@ -13,9 +13,9 @@ import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.initial_conditions import initial_state
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Coordinates, Model, Strict, Velocities, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of, parse_pairs
-from zwang.cli.options import Base, Coordinates, Model, Strict, Velocities, examples
 from zwang.errors import DescriptionError, visible
 from zwang.mechanism.numbers import orientation_of
 from zwang.simulation.controls import control_names

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from cyclopts import App
 
 import zwang as zw
+from zwang.cli.command_options import examples
 from zwang.cli.console import print_to_stderr, show_warning
-from zwang.cli.options import examples
 from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.samples import SAMPLES

@@ -12,9 +12,9 @@ from rich.markup import escape
 import zwang as zw
 from zwang.atomic import write_file
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Model, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of
-from zwang.cli.options import Base, Model, examples
 from zwang.errors import FormatError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note, Report

@@ -15,9 +15,9 @@ from rich.table import Table
 
 import zwang as zw
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Model, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import check_counts, model_of
-from zwang.cli.options import Base, Model, Strict, examples
 from zwang.cli.run_commands import random_configurations
 from zwang.errors import SimulationError
 

@@ -10,9 +10,9 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Model, Step, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of, parse_pairs
-from zwang.cli.options import Base, Model, Step, Strict, examples
 from zwang.mechanism.report import Report
 
 

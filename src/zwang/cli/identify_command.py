@@ -11,10 +11,10 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Model, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.convert_command import writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
-from zwang.cli.options import Base, Model, Strict, examples
 from zwang.errors import LoadError, StateError, visible
 
 Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]

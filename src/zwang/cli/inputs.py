@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 import zwang as zw
-from zwang.cli.options import Base
+from zwang.cli.command_options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES

@@ -11,9 +11,9 @@ from rich.tree import Tree
 
 import zwang as zw
 from zwang.cli.application import app
+from zwang.cli.command_options import Base, Model, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of
-from zwang.cli.options import Base, Model, Strict, examples
 from zwang.errors import ZwangWarning
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.mechanism import JointIndex, Mechanism

@@ -16,19 +16,7 @@ from rich.table import Table
 import zwang as zw
 from zwang.api.initial_conditions import initial_state
 from zwang.cli.application import INTERRUPTED, app
-from zwang.cli.console import out, print_to_stderr
-from zwang.cli.inputs import (
-    EXPORTS,
-    PAGES,
-    PICTURES,
-    RECORDINGS,
-    check_counts,
-    check_output_files,
-    model_of,
-    parse_pairs,
-    recording_of,
-)
-from zwang.cli.options import (
+from zwang.cli.command_options import (
     Base,
     Compiled,
     Coordinates,
@@ -52,6 +40,18 @@ from zwang.cli.options import (
     Worlds,
     WorldsShown,
     examples,
+)
+from zwang.cli.console import out, print_to_stderr
+from zwang.cli.inputs import (
+    EXPORTS,
+    PAGES,
+    PICTURES,
+    RECORDINGS,
+    check_counts,
+    check_output_files,
+    model_of,
+    parse_pairs,
+    recording_of,
 )
 from zwang.errors import SimulationError, SimulationInterrupted
 from zwang.mechanism.mechanism import Mechanism

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.scalar import equal, is_zero, logical_and, where
-from zwang.scalar.compaction import CompactedRecords, unpack_signs
+from zwang.scalar.compact_loop import CompactedRecords, unpack_signs
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows, WarmStart
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, cond, divide, equal, fori_loop, is_zero
-from zwang.scalar.compaction import Appender, compact, pack_signs
+from zwang.scalar.compact_loop import Appender, compact, pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
 MOST_DENSE_ENTRIES = (

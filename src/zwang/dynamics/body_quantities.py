@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.dynamics.sensors import subtree_bodies
+from zwang.dynamics.sensed_motion import subtree_bodies
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zwang.dynamics.aba import aba_of
-from zwang.dynamics.base_parameters import with_base_parameters
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.forward_dynamics_crba import forward_dynamics_crba_of, velocity_parents
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import Tree

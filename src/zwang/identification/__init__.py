@@ -7,10 +7,10 @@ from zwang.identification.closed_loops import closed_loop_motion
 from zwang.identification.excitation import Excitation, excitation
 from zwang.identification.fit import Fit, fit
 from zwang.identification.fixed_joints import with_fixed_joints
+from zwang.identification.html_report import FitReport, report
 from zwang.identification.measurements import Measurements, measurements
 from zwang.identification.parameters import Parameter
 from zwang.identification.regressor import parameters, regressor
-from zwang.identification.report import FitReport, report
 from zwang.identification.sample_files import read_csv
 from zwang.identification.simulation_fit import SimulationFit, fit_by_simulation
 from zwang.identification.simulation_intervals import KnownCombinations

@@ -15,7 +15,7 @@ from zwang.api.cache_key import IdentityKey
 from zwang.api.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import vjp
 from zwang.dynamics.generalised_forces import passive_forces_of
-from zwang.dynamics.regressor import inertial_regressor
+from zwang.dynamics.inertial_regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.identification.closed_loops import loop_closure
 from zwang.identification.parameters import Parameter, body_origins, kinds_of, parameters_of

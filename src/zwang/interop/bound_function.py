@@ -11,7 +11,7 @@ import numpy as np
 
 from zwang.api.compiled import CompiledMechanism
 from zwang.api.function_table import ARGUMENTS, FUNCTIONS, check_axes
-from zwang.api.parameters import values_by_name
+from zwang.api.parameter_values import values_by_name
 from zwang.api.programs import NOT_COMPILED, PARAMETERS, Key
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.dynamics.energy import Energy

@@ -32,7 +32,7 @@ from zwang.scalar.backend import (
     to_data,
     use_backend,
 )
-from zwang.scalar.compaction import Appender, CompactedRecords, compact, pack_signs, unpack_signs
+from zwang.scalar.compact_loop import Appender, CompactedRecords, compact, pack_signs, unpack_signs
 from zwang.scalar.control_flow import (
     ActiveIndices,
     cond,

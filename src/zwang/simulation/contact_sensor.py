@@ -13,7 +13,7 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.collision import CollisionShape, Pair
 from zwang.collision.rays import is_inside
-from zwang.dynamics.sensors import subtree_bodies
+from zwang.dynamics.sensed_motion import subtree_bodies
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import CONTACT_DATA, ContactSensor

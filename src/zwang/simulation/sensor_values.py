@@ -16,7 +16,7 @@ from zwang.collision.rays import is_inside, meets, nearest_hit, ray_distance, ra
 from zwang.constraint.context import row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows import Rows
-from zwang.dynamics import sensors as motion
+from zwang.dynamics import sensed_motion as motion
 from zwang.dynamics.energy import kinetic_energy_of, potential_energy_of
 from zwang.dynamics.forward_dynamics import free_accelerations_of
 from zwang.dynamics.generalised_forces import (

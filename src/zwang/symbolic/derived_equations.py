@@ -27,7 +27,7 @@ from zwang.scalar import is_zero
 from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
-from zwang.symbolic.friction import friction_forces
+from zwang.symbolic.friction_equations import friction_forces
 from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
 from zwang.symbolic.velocity_reduction import VelocityReduction
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces

@@ -11,7 +11,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic import latex_names
-from zwang.symbolic.friction import load_names
+from zwang.symbolic.friction_equations import load_names
 
 
 @renamed_attributes(sizes="force_magnitudes")

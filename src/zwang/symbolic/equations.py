@@ -25,7 +25,7 @@ from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm, map_expressions
-from zwang.symbolic.friction import friction_forces
+from zwang.symbolic.friction_equations import friction_forces
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
 from zwang.symbolic.polynomial import Polynomial, TooLargeError

@@ -12,7 +12,7 @@ from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import joint_limits
-from zwang.robot.six_revolute.elimination import candidates
+from zwang.robot.six_revolute.general_chain import candidates
 from zwang.robot.six_revolute.revolute_chain import RevoluteChain, homogeneous, revolute_chain
 from zwang.robot.six_revolute.spherical_wrist import spherical_wrist_candidates, wrist_heights
 from zwang.robot.targets import TargetLike, read_target

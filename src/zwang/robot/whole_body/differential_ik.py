@@ -75,7 +75,7 @@ def differential_ik(
 
     Raises UnknownNameError for frames and bodies, DescriptionError for tasks and options, ShapeError and
     StateError for arrays, ParameterError for symbols without values.
-    Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.step`.
+    Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.ik_step`.
     """
     m = validation.numeric_mechanism(mechanism)
     if not validation.real(step, "step", "a number of seconds") > 0:

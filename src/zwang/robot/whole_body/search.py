@@ -1,6 +1,6 @@
 """Whole-body inverse kinematics of a target, as a loop of steps over a generic scalar.
 
-Each iteration takes the step of `zwang.robot.whole_body.step`, damped by mu and no longer than
+Each iteration takes the step of `zwang.robot.whole_body.ik_step`, damped by mu and no longer than
 `LARGEST_STEP`, from the best configuration so far. A step that does not decrease the merit
 
     |E_0| + nu |r| + kappa c_1 + kappa^2 c_2 + ...,    c_k = 1/2 |E_k|^2
@@ -23,8 +23,8 @@ from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.levenberg_marquardt import select_array
+from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
-from zwang.robot.whole_body.step import displacement
 from zwang.robot.whole_body.step_rows import TaskTarget, loop_rows, posture_error, rows_of_task
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask, PostureTask
 from zwang.scalar import (

@@ -12,6 +12,7 @@ import numpy as np
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.batch_functions import BatchFunction, Shapes, compiled_over_batch, floats_over_batch
+from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.search import (
     WholeBodySettings,
@@ -20,7 +21,6 @@ from zwang.robot.whole_body.search import (
     search,
     task_errors,
 )
-from zwang.robot.whole_body.step import displacement
 from zwang.robot.whole_body.task_targets import target_shapes
 from zwang.scalar import logical_or, where
 from zwang.solver.solution import max_abs
