@@ -14,6 +14,26 @@ INERTIA = (0.02, 0.03, 0.04, 0.001, 0.002, -0.001)
 SOFT = zw.Softness((0.03, 0.9), (0.8, 0.9, 0.002, 0.4, 3), 0.01)
 
 
+def rich_forces() -> tuple:
+    """Forces of every kind on the parts of `rich_mechanism`."""
+    return (
+        zw.Motor("motor", "turn", 3, (-1, 2)),
+        zw.Actuator("servo", "lean", gear=(2,), gain=(5, 0, 0), bias=(0, -5, -1), force_range=(-9, 8)),
+        zw.Actuator("winch", tendon="rope", activation=("filter", (0.1,)), activation_range=(0, 1)),
+        zw.Actuator("muscle", tendon="belt", activation=("muscle", (0.01, 0.04, 0)), control_range=(0, 1),
+                    muscle=zw.Muscle(100, (0.1, 2), (0.7, 1.1), 0.6, 1.5, 1.4, 1.2, 1.3)),
+        zw.Actuator("jet", frame="eye", gear=(1, 2, 3, 4, 5, 6), gain=(1, 2, 3)),
+        zw.Actuator("crank", frame="eye", slider="tail", rod=3),
+        zw.Actuator("gimbal", "wrist", gear=(1, 2, 3)),
+        zw.Damper("turn", 0.3, (0.1, 0.05)), zw.Damper("base", 0.2), zw.Damper("wrist", 0.1),
+        zw.Spring("turn", (2, 0.3, 0.1), 0.4), zw.Spring("wrist", 1.5), zw.Spring("x", 3, 0.1),
+        zw.Spring("lean", 2, 0.3, relative_to="turn"),
+        zw.PointSpring(("arm", (0.1, 0, 0)), ("cart", (0, 0.1, 0)), 5, 0.4, 0.2),
+        zw.Wrench("hand", (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3), axes="body", input="push"),
+        zw.GravityCompensation("arm", 0.5),
+    )  # fmt: skip
+
+
 def rich_mechanism() -> Mechanism:
     """A mechanism with every part that MJCF has: each kind of joint, force, constraint, tendon and shape."""
     surface = zw.Surface(
@@ -37,22 +57,6 @@ def rich_mechanism() -> Mechanism:
         zw.Body("tip", zw.Fixed(), "hand", (0, 0.3, 0), mass=0.1, inertia=(1e-3, 1e-3, 1e-3)),
         zw.Body("cart", (zw.Prismatic("x", (1, 0, 0), limits=(-1, 1)), zw.Revolute("lean", (0, 1, 0))),
                 mass=1, inertia=INERTIA),
-    )  # fmt: skip
-    forces = (
-        zw.Motor("motor", "turn", 3, (-1, 2)),
-        zw.Actuator("servo", "lean", gear=(2,), gain=(5, 0, 0), bias=(0, -5, -1), force_range=(-9, 8)),
-        zw.Actuator("winch", tendon="rope", activation=("filter", (0.1,)), activation_range=(0, 1)),
-        zw.Actuator("muscle", tendon="belt", activation=("muscle", (0.01, 0.04, 0)), control_range=(0, 1),
-                    muscle=zw.Muscle(100, (0.1, 2), (0.7, 1.1), 0.6, 1.5, 1.4, 1.2, 1.3)),
-        zw.Actuator("jet", frame="eye", gear=(1, 2, 3, 4, 5, 6), gain=(1, 2, 3)),
-        zw.Actuator("crank", frame="eye", slider="tail", rod=3),
-        zw.Actuator("gimbal", "wrist", gear=(1, 2, 3)),
-        zw.Damper("turn", 0.3, (0.1, 0.05)), zw.Damper("base", 0.2), zw.Damper("wrist", 0.1),
-        zw.Spring("turn", (2, 0.3, 0.1), 0.4), zw.Spring("wrist", 1.5), zw.Spring("x", 3, 0.1),
-        zw.Spring("lean", 2, 0.3, relative_to="turn"),
-        zw.PointSpring(("arm", (0.1, 0, 0)), ("cart", (0, 0.1, 0)), 5, 0.4, 0.2),
-        zw.Wrench("hand", (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3), axes="body", input="push"),
-        zw.GravityCompensation("arm", 0.5),
     )  # fmt: skip
     tendons = (
         zw.Tendon("belt", joints=(("turn", 1.5), ("lean", -0.5)), stiffness=2, damping=0.3,
@@ -82,7 +86,7 @@ def rich_mechanism() -> Mechanism:
         0.003, "implicitfast", "elliptic", 2.0, "cg", 50, 1e-7, True, ("refsafe",), ("energy",)
     )
     return Mechanism(
-        "rich", bodies, (0.1, 0.2, -9.7), forces, constraints, frames,
+        "rich", bodies, (0.1, 0.2, -9.7), rich_forces(), constraints, frames,
         (zw.Plane(name="floor", position=(0, 0, -2)),), tendons, contacts,
         home=(1, 2, 3, 0.6, 0.8, 0, 0, 0.7, 1, 0, 0, 0, 0.1, 0.2), keyframes=(keyframe,), options=options,
     )  # fmt: skip

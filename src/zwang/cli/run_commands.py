@@ -59,7 +59,7 @@ from zwang.simulation.constraint_forces import point_force_labels
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
 DERIVED = {"drift": "violations", "forces": "forces", "zwang": "zwang"}
-"""For some kinds of plots, the derived quantity that `zw.examine` computes for them."""
+"""For some kinds of plots, the derived quantity that `zw.derived_quantities` computes for them."""
 
 
 @app.command(

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,8 @@ def _fmi_source(settings: ExportSettings, library: CLibrary, kinds: FmuKinds, to
             at += 3
     by_name = {function.name: _call(function, footprint, _RATES) for function, footprint in library.functions}
     quaternions = [j.q.stop - 4 for j in m.joints if j.kind in ("ball", "free")]
-    return template("fmi3.c").substitute(
+    text = template("fmi3.c").template + "\n" + template("fmi3_simulation.c").template
+    return Template(text).substitute(
         name=name,
         upper=name.upper(),
         token=token,

@@ -11,7 +11,14 @@
 /* ------------------------------------------------------------------------------ the types of FMI 3.0 */
 
 typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Status;
-typedef enum { fmi3Independent, fmi3Constant, fmi3Fixed, fmi3Tunable, fmi3Discrete, fmi3Dependent } fmi3DependencyKind;
+typedef enum {
+    fmi3Independent,
+    fmi3Constant,
+    fmi3Fixed,
+    fmi3Tunable,
+    fmi3Discrete,
+    fmi3Dependent
+} fmi3DependencyKind;
 typedef enum { fmi3IntervalNotYetKnown, fmi3IntervalUnchanged, fmi3IntervalChanged } fmi3IntervalQualifier;
 typedef void *fmi3Instance, *fmi3InstanceEnvironment, *fmi3FMUState;
 typedef uint32_t fmi3ValueReference;
@@ -24,7 +31,8 @@ typedef void (*fmi3LogMessageCallback)(fmi3InstanceEnvironment, fmi3Status, fmi3
 typedef void (*fmi3ClockUpdateCallback)(fmi3InstanceEnvironment);
 typedef void (*fmi3LockPreemptionCallback)(void);
 typedef void (*fmi3IntermediateUpdateCallback)(
-    fmi3InstanceEnvironment, fmi3Float64, fmi3Boolean, fmi3Boolean, fmi3Boolean, fmi3Boolean, fmi3Boolean *, fmi3Float64 *);
+    fmi3InstanceEnvironment, fmi3Float64, fmi3Boolean, fmi3Boolean, fmi3Boolean, fmi3Boolean, fmi3Boolean *,
+    fmi3Float64 *);
 
 #if defined(_WIN32)
 #define EXPORTED __declspec(dllexport)
@@ -128,7 +136,8 @@ static fmi3Status normalise(Instance *instance)
     for (const int *at = quaternions; *at >= 0; ++at) {
         double *p = instance->values.state.q + *at;
         const double length = sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
-        if (!(length > 1e-9)) return failed(instance, fmi3Error, "a quaternion is zero; set a unit quaternion");
+        if (!(length > 1e-9))
+            return failed(instance, fmi3Error, "a quaternion is zero; set a unit quaternion");
         if (fabs(length - 1) > 1e-12)
             for (int k = 0; k < 4; ++k) p[k] /= length;
     }
@@ -195,7 +204,8 @@ static fmi3Status set_value(Instance *instance, fmi3ValueReference reference, do
     Values *x = &instance->values;
 
     if (reference >= FIRST_STATE && reference < FIRST_DERIVATIVE) {
-        if (x->initialised) return failed(instance, fmi3Error, "a state can be set until the initialisation ends");
+        if (x->initialised)
+            return failed(instance, fmi3Error, "a state can be set until the initialisation ends");
         *state_element(x, reference - FIRST_STATE) = value;
     } else if (reference >= FIRST_CONTROL && reference < FIRST_PARAMETER) {
         x->control[reference - FIRST_CONTROL] = value;
@@ -222,7 +232,8 @@ EXPORTED fmi3Status FMI(fmi3SetDebugLogging)(
     return fmi3OK;
 }
 
-static Instance *created(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log, int kind)
+static Instance *created(
+    fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log, int kind)
 {
     Instance *instance = calloc(1, sizeof *instance);
 
@@ -283,7 +294,8 @@ EXPORTED fmi3Status FMI(fmi3EnterInitializationMode)(
     if (USES_TIME && x->co_simulation) {
         const double steps = floor(start / STEP_SIZE + 0.5);
         if (!(steps >= 0) || fabs(steps * STEP_SIZE - start) > 1e-6 * STEP_SIZE)
-            return failed(instance, fmi3Error, "a constraint depends on time: start at a multiple of the step size");
+            return failed(
+                instance, fmi3Error, "a constraint depends on time: start at a multiple of the step size");
         x->state.steps = (uint64_t)steps;
         x->start = 0;
     }
@@ -320,11 +332,13 @@ NOTHING(fmi3EvaluateDiscreteStates)
 /* ---------------------------------------------------------------------------------------------- values */
 
 EXPORTED fmi3Status FMI(fmi3GetFloat64)(
-    fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Float64 values[], size_t size)
+    fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Float64 values[],
+    size_t size)
 {
     fmi3Status status = count == size ? fmi3OK : fmi3Error;
 
-    for (size_t k = 0; k < count && status == fmi3OK; ++k) status = value_of(instance, references[k], values + k);
+    for (size_t k = 0; k < count && status == fmi3OK; ++k)
+        status = value_of(instance, references[k], values + k);
     return status;
 }
 
@@ -334,23 +348,25 @@ EXPORTED fmi3Status FMI(fmi3SetFloat64)(
 {
     fmi3Status status = count == size ? fmi3OK : fmi3Error;
 
-    for (size_t k = 0; k < count && status == fmi3OK; ++k) status = set_value(instance, references[k], values[k]);
+    for (size_t k = 0; k < count && status == fmi3OK; ++k)
+        status = set_value(instance, references[k], values[k]);
     return status;
 }
 
-#define NO_VARIABLES(type, value)                                                                              \
-    EXPORTED fmi3Status FMI(fmi3Get##type)(                                                                    \
-        fmi3Instance instance, const fmi3ValueReference references[], size_t count, value values[], size_t size) \
-    {                                                                                                          \
-        (void)references, (void)values, (void)size;                                                            \
-        return count ? failed(instance, fmi3Error, "all variables are of the type Float64") : fmi3OK;          \
-    }                                                                                                          \
-    EXPORTED fmi3Status FMI(fmi3Set##type)(                                                                    \
-        fmi3Instance instance, const fmi3ValueReference references[], size_t count, const value values[],      \
-        size_t size)                                                                                           \
-    {                                                                                                          \
-        (void)references, (void)values, (void)size;                                                            \
-        return count ? failed(instance, fmi3Error, "all variables are of the type Float64") : fmi3OK;          \
+#define NO_VARIABLES(type, value)                                                                            \
+    EXPORTED fmi3Status FMI(fmi3Get##type)(                                                                  \
+        fmi3Instance instance, const fmi3ValueReference references[], size_t count, value values[],          \
+        size_t size)                                                                                         \
+    {                                                                                                        \
+        (void)references, (void)values, (void)size;                                                          \
+        return count ? failed(instance, fmi3Error, "all variables are of the type Float64") : fmi3OK;        \
+    }                                                                                                        \
+    EXPORTED fmi3Status FMI(fmi3Set##type)(                                                                  \
+        fmi3Instance instance, const fmi3ValueReference references[], size_t count, const value values[],    \
+        size_t size)                                                                                         \
+    {                                                                                                        \
+        (void)references, (void)values, (void)size;                                                          \
+        return count ? failed(instance, fmi3Error, "all variables are of the type Float64") : fmi3OK;        \
     }
 
 NO_VARIABLES(Float32, float)
@@ -370,248 +386,27 @@ NO_VARIABLES(String, fmi3String)
 #define REFERENCES const fmi3ValueReference *references, size_t count
 
 NOT_HERE(fmi3GetBinary, (fmi3Instance instance, REFERENCES, size_t *sizes, fmi3Binary *values, size_t size))
-NOT_HERE(fmi3SetBinary, (fmi3Instance instance, REFERENCES, const size_t *sizes, const fmi3Binary *values, size_t size))
+NOT_HERE(
+    fmi3SetBinary,
+    (fmi3Instance instance, REFERENCES, const size_t *sizes, const fmi3Binary *values, size_t size))
 NOT_HERE(fmi3GetClock, (fmi3Instance instance, REFERENCES, fmi3Clock *values))
 NOT_HERE(fmi3SetClock, (fmi3Instance instance, REFERENCES, const fmi3Clock *values))
-NOT_HERE(fmi3GetIntervalDecimal, (fmi3Instance instance, REFERENCES, fmi3Float64 *a, fmi3IntervalQualifier *b))
-NOT_HERE(fmi3GetIntervalFraction, (fmi3Instance instance, REFERENCES, uint64_t *a, uint64_t *b, fmi3IntervalQualifier *c))
+NOT_HERE(
+    fmi3GetIntervalDecimal, (fmi3Instance instance, REFERENCES, fmi3Float64 *a, fmi3IntervalQualifier *b))
+NOT_HERE(
+    fmi3GetIntervalFraction,
+    (fmi3Instance instance, REFERENCES, uint64_t *a, uint64_t *b, fmi3IntervalQualifier *c))
 NOT_HERE(fmi3GetShiftDecimal, (fmi3Instance instance, REFERENCES, fmi3Float64 *shifts))
 NOT_HERE(fmi3GetShiftFraction, (fmi3Instance instance, REFERENCES, uint64_t *counters, uint64_t *resolutions))
 NOT_HERE(fmi3SetIntervalDecimal, (fmi3Instance instance, REFERENCES, const fmi3Float64 *intervals))
 NOT_HERE(fmi3SetIntervalFraction, (fmi3Instance instance, REFERENCES, const uint64_t *a, const uint64_t *b))
 NOT_HERE(fmi3SetShiftDecimal, (fmi3Instance instance, REFERENCES, const fmi3Float64 *shifts))
 NOT_HERE(fmi3SetShiftFraction, (fmi3Instance instance, REFERENCES, const uint64_t *a, const uint64_t *b))
-NOT_HERE(fmi3GetOutputDerivatives, (fmi3Instance instance, REFERENCES, const int32_t *orders, fmi3Float64 *values, size_t size))
-NOT_HERE(fmi3GetNumberOfVariableDependencies, (fmi3Instance instance, fmi3ValueReference reference, size_t *count))
+NOT_HERE(
+    fmi3GetOutputDerivatives,
+    (fmi3Instance instance, REFERENCES, const int32_t *orders, fmi3Float64 *values, size_t size))
+NOT_HERE(
+    fmi3GetNumberOfVariableDependencies, (fmi3Instance instance, fmi3ValueReference reference, size_t *count))
 NOT_HERE(fmi3GetVariableDependencies, (fmi3Instance instance, fmi3ValueReference dependent, size_t *a,
     fmi3ValueReference *b, size_t *c, fmi3DependencyKind *d, size_t count))
 NOT_HERE(fmi3ActivateModelPartition, (fmi3Instance instance, fmi3ValueReference clock, fmi3Float64 time))
-
-/* ------------------------------------------------------------------------------------- copies of the state */
-
-EXPORTED fmi3Status FMI(fmi3GetFMUState)(fmi3Instance instance, fmi3FMUState *state)
-{
-    if (!*state) *state = malloc(sizeof(Values));
-    if (!*state) return failed(instance, fmi3Error, "there is no memory for a copy of the state");
-    memcpy(*state, &((Instance *)instance)->values, sizeof(Values));
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3SetFMUState)(fmi3Instance instance, fmi3FMUState state)
-{
-    memcpy(&((Instance *)instance)->values, state, sizeof(Values));
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3FreeFMUState)(fmi3Instance instance, fmi3FMUState *state)
-{
-    (void)instance;
-    free(*state);
-    *state = NULL;
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3SerializedFMUStateSize)(fmi3Instance instance, fmi3FMUState state, size_t *size)
-{
-    (void)instance, (void)state;
-    *size = sizeof(Values);
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3SerializeFMUState)(fmi3Instance instance, fmi3FMUState state, fmi3Byte bytes[], size_t size)
-{
-    if (size < sizeof(Values)) return failed(instance, fmi3Error, "the array for the state is too short");
-    memcpy(bytes, state, sizeof(Values));
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3DeserializeFMUState)(
-    fmi3Instance instance, const fmi3Byte bytes[], size_t size, fmi3FMUState *state)
-{
-    if (size != sizeof(Values)) return failed(instance, fmi3Error, "these bytes are no state of this FMU");
-    if (!*state) *state = malloc(sizeof(Values));
-    if (!*state) return failed(instance, fmi3Error, "there is no memory for a copy of the state");
-    memcpy(*state, bytes, sizeof(Values));
-    return fmi3OK;
-}
-
-/* ------------------------------------------------------------------------------------------ derivatives */
-
-#if HAS_JACOBIAN
-#define ROWS (NX + NY)
-#define COLUMNS (NX + NU + NP)
-
-/* The row of an unknown in the Jacobian; ROWS + k for the state k, which is an output too; -1 for others. */
-static int row_of(fmi3ValueReference reference)
-{
-    if (reference >= FIRST_STATE && reference < FIRST_DERIVATIVE) return (int)(ROWS + reference - FIRST_STATE);
-    if (reference >= FIRST_DERIVATIVE && reference < FIRST_CONTROL) return (int)(reference - FIRST_DERIVATIVE);
-    if (reference >= FIRST_OUTPUT && reference < END_OF_VALUES) return (int)(NX + reference - FIRST_OUTPUT);
-    return -1;
-}
-
-static int column_of(fmi3ValueReference reference)
-{
-    if (reference >= FIRST_STATE && reference < FIRST_DERIVATIVE) return (int)(reference - FIRST_STATE);
-    if (reference >= FIRST_CONTROL && reference < FIRST_OUTPUT) return (int)(NX + reference - FIRST_CONTROL);
-    return -1;
-}
-
-static double entry(const double *J, int row, int column)
-{
-    return row < (int)ROWS ? J[row * (int)COLUMNS + column] : row - (int)ROWS == column;
-}
-#endif
-
-/* sensitivity = J seed, or J^T seed of the adjoint derivative. */
-static fmi3Status derivative(
-    Instance *instance, const fmi3ValueReference unknowns[], size_t rows, const fmi3ValueReference knowns[],
-    size_t columns, const double seed[], size_t seeds, double sensitivity[], size_t size, int adjoint)
-{
-#if HAS_JACOBIAN
-    Values *x = &instance->values;
-    double *work = instance->work, *J = instance->jacobian;
-
-    (void)work;
-    if (seeds != (adjoint ? rows : columns) || size != (adjoint ? columns : rows))
-        return failed(instance, fmi3Error, "seed and sensitivity need one element for each variable");
-    $jacobian_call
-    for (size_t k = 0; k < size; ++k) sensitivity[k] = 0;
-    for (size_t i = 0; i < rows; ++i) {
-        for (size_t j = 0; j < columns; ++j) {
-            const int row = row_of(unknowns[i]), column = column_of(knowns[j]);
-            if (row < 0 || column < 0)
-                return failed(instance, fmi3Error, "there is no derivative of these variables");
-            if (adjoint) sensitivity[j] += entry(J, row, column) * seed[i];
-            else sensitivity[i] += entry(J, row, column) * seed[j];
-        }
-    }
-    return fmi3OK;
-#else
-    (void)unknowns, (void)rows, (void)knowns, (void)columns, (void)seed, (void)seeds, (void)sensitivity;
-    (void)size, (void)adjoint;
-    return failed(instance, fmi3Error, "this FMU provides no directional derivatives");
-#endif
-}
-
-EXPORTED fmi3Status FMI(fmi3GetDirectionalDerivative)(
-    fmi3Instance instance, const fmi3ValueReference unknowns[], size_t rows, const fmi3ValueReference knowns[],
-    size_t columns, const fmi3Float64 seed[], size_t seeds, fmi3Float64 sensitivity[], size_t size)
-{
-    return derivative(instance, unknowns, rows, knowns, columns, seed, seeds, sensitivity, size, 0);
-}
-
-EXPORTED fmi3Status FMI(fmi3GetAdjointDerivative)(
-    fmi3Instance instance, const fmi3ValueReference unknowns[], size_t rows, const fmi3ValueReference knowns[],
-    size_t columns, const fmi3Float64 seed[], size_t seeds, fmi3Float64 sensitivity[], size_t size)
-{
-    return derivative(instance, unknowns, rows, knowns, columns, seed, seeds, sensitivity, size, 1);
-}
-
-/* --------------------------------------------------------------------------------------- model exchange */
-
-EXPORTED fmi3Status FMI(fmi3UpdateDiscreteStates)(
-    fmi3Instance instance, fmi3Boolean *update, fmi3Boolean *terminate, fmi3Boolean *nominals, fmi3Boolean *values,
-    fmi3Boolean *has_event, fmi3Float64 *event)
-{
-    (void)instance, (void)event;
-    *update = *terminate = *nominals = *values = *has_event = false;
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3CompletedIntegratorStep)(
-    fmi3Instance instance, fmi3Boolean no_rollback, fmi3Boolean *enter_event_mode, fmi3Boolean *terminate)
-{
-    (void)instance, (void)no_rollback;
-    *enter_event_mode = *terminate = false;
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3SetTime)(fmi3Instance instance, fmi3Float64 time)
-{
-    Values *x = &((Instance *)instance)->values;
-
-    x->time = time;
-    changed(x);
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3SetContinuousStates)(fmi3Instance instance, const fmi3Float64 states[], size_t size)
-{
-    Values *x = &((Instance *)instance)->values;
-
-    if (size != NX) return failed(instance, fmi3Error, "the number of continuous states is another one");
-    for (size_t k = 0; k < NX; ++k) *state_element(x, k) = states[k];
-    changed(x);
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetContinuousStates)(fmi3Instance instance, fmi3Float64 states[], size_t size)
-{
-    if (size != NX) return failed(instance, fmi3Error, "the number of continuous states is another one");
-    for (size_t k = 0; k < NX; ++k) states[k] = *state_element(&((Instance *)instance)->values, k);
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetContinuousStateDerivatives)(fmi3Instance instance, fmi3Float64 derivatives[], size_t size)
-{
-    fmi3Status status;
-
-    if (size != NX) return failed(instance, fmi3Error, "the number of continuous states is another one");
-    status = find_derivatives(instance);
-    if (status == fmi3OK) memcpy(derivatives, ((Instance *)instance)->values.derivatives, NX * sizeof(double));
-    return status;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetNominalsOfContinuousStates)(fmi3Instance instance, fmi3Float64 nominals[], size_t size)
-{
-    (void)instance;
-    for (size_t k = 0; k < size; ++k) nominals[k] = 1;
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetEventIndicators)(fmi3Instance instance, fmi3Float64 indicators[], size_t size)
-{
-    (void)indicators;
-    return size ? failed(instance, fmi3Error, "there are no event indicators") : fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetNumberOfEventIndicators)(fmi3Instance instance, size_t *count)
-{
-    (void)instance;
-    *count = 0;
-    return fmi3OK;
-}
-
-EXPORTED fmi3Status FMI(fmi3GetNumberOfContinuousStates)(fmi3Instance instance, size_t *count)
-{
-    (void)instance;
-    *count = NX;
-    return fmi3OK;
-}
-
-/* ---------------------------------------------------------------------------------------- co-simulation */
-
-EXPORTED fmi3Status FMI(fmi3DoStep)(
-    fmi3Instance instance, fmi3Float64 point, fmi3Float64 size, fmi3Boolean no_rollback, fmi3Boolean *event,
-    fmi3Boolean *terminate, fmi3Boolean *early_return, fmi3Float64 *last_time)
-{
-    Values *x = &((Instance *)instance)->values;
-    const double steps = floor(size / STEP_SIZE + 0.5);
-
-    (void)no_rollback;
-    *event = *terminate = *early_return = false;
-    *last_time = x->time;
-    if (!(fabs(point - x->time) <= 1e-6 * STEP_SIZE))
-        return failed(instance, fmi3Error, "the communication point is not the end of the last step");
-    if (!(steps >= 1) || fabs(steps * STEP_SIZE - size) > 1e-6 * STEP_SIZE)
-        return failed(instance, fmi3Error, "the communication step must be a multiple of the step size of the model");
-    changed(x);
-    for (double k = 0; k < steps; ++k) {
-        const int status = ${name}_step(&x->state, x->control$parameters);
-        if (status != 0) return failed(instance, fmi3Error, ${name}_status_text(status));
-        x->time = x->start + (double)x->state.steps * STEP_SIZE;
-        *last_time = x->time;
-    }
-    return fmi3OK;
-}

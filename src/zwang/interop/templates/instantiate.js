@@ -33,7 +33,8 @@ async function instantiate(source, layout) {
       });
       x[exported](...places);
       const outputs = all.map(({ name, size, input }, k) => [name, input, view(places[k], size).slice()]);
-      return Object.fromEntries(outputs.filter(([name, input]) => !input && name !== "work").map(([n, , y]) => [n, y]));
+      const results = outputs.filter(([name, input]) => !input && name !== "work");
+      return Object.fromEntries(results.map(([n, , y]) => [n, y]));
     },
   };
 }

@@ -2,7 +2,7 @@
 //
 //   import { load } from "./$module";
 //   const world = await load(await fetch("$wasm"));       // or the bytes of the file
-//   world.control[0] = 0.1;                               // q, v, activation, control, parameters: typed arrays
+//   world.control[0] = 0.1;                     // q, v, activation, control, parameters: typed arrays
 //   const status = world.step(100);                       // 0, or why a step failed: world.statusText
 //   const { a } = world.call("forward_dynamics", world.q, world.v, [0, 0]);
 

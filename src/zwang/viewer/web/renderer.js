@@ -1,4 +1,5 @@
-// The renderer: WebGL 2, one light with soft shadows, a ground plane with a fading grid, and ribbons for paths.
+// The renderer: WebGL 2, one light with soft shadows, a ground plane with a fading grid, and ribbons
+// for paths.
 
 const SOLID_VERTEX = `#version 300 es
 in vec3 position, normal;
@@ -31,7 +32,9 @@ float sunlight(float bias) {
   return s / 25.0;
 }`;
 
-const SOLID_FRAGMENT = SHADE + `
+const SOLID_FRAGMENT =
+  SHADE +
+  `
 void main() {
   vec3 n = normalize(up), v = normalize(eye - at), base = pow(color.rgb, vec3(2.2));
   if (dot(n, v) < 0.0) n = -n;
@@ -45,7 +48,9 @@ void main() {
   drawn = vec4(pow(c, vec3(1.0 / 2.2)), color.a);
 }`;
 
-const GROUND_FRAGMENT = SHADE + `
+const GROUND_FRAGMENT =
+  SHADE +
+  `
 uniform float cell, far;
 uniform vec3 middle;
 float grid(vec2 p, float width) {
@@ -78,7 +83,10 @@ const SKY_FRAGMENT = `#version 300 es
 precision highp float;
 in float height;
 out vec4 drawn;
-void main() { drawn = vec4(mix(vec3(0.945, 0.95, 0.955), vec3(0.82, 0.87, 0.925), smoothstep(-0.1, 1.4, height)), 1.0); }`;
+void main() {
+  vec3 sky = mix(vec3(0.945, 0.95, 0.955), vec3(0.82, 0.87, 0.925), smoothstep(-0.1, 1.4, height));
+  drawn = vec4(sky, 1.0);
+}`;
 
 const DEPTH_FRAGMENT = `#version 300 es
 precision highp float;
@@ -105,11 +113,30 @@ void main() { drawn = color; }`;
 const SHADOW_SIZE = 4096;
 const TO_SUN = [0.36, -0.42, 0.83];
 
-function matrixOf(pose) { // a 4x4 matrix by columns, as WebGL stores it
-  return [pose[0], pose[3], pose[6], 0, pose[1], pose[4], pose[7], 0, pose[2], pose[5], pose[8], 0, pose[9], pose[10], pose[11], 1];
+function matrixOf(pose) {
+  // a 4x4 matrix by columns, as WebGL stores it
+  return [
+    pose[0],
+    pose[3],
+    pose[6],
+    0,
+    pose[1],
+    pose[4],
+    pose[7],
+    0,
+    pose[2],
+    pose[5],
+    pose[8],
+    0,
+    pose[9],
+    pose[10],
+    pose[11],
+    1,
+  ];
 }
 
-function multiplyMatrices(a, b) { // of 4x4 matrices by columns
+function multiplyMatrices(a, b) {
+  // of 4x4 matrices by columns
   const c = new Float32Array(16);
   for (let i = 0; i < 4; i++) {
     for (let j = 0; j < 4; j++) {
@@ -125,16 +152,53 @@ const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a
 const unit = (a) => a.map((x) => x / Math.hypot(...a));
 
 function viewMatrix(eye, target) {
-  const z = unit(minus(eye, target)), x = unit(cross([0, 0, 1], z)), y = cross(z, x);
-  return [x[0], y[0], z[0], 0, x[1], y[1], z[1], 0, x[2], y[2], z[2], 0, -dot(x, eye), -dot(y, eye), -dot(z, eye), 1];
+  const z = unit(minus(eye, target)),
+    x = unit(cross([0, 0, 1], z)),
+    y = cross(z, x);
+  return [
+    x[0],
+    y[0],
+    z[0],
+    0,
+    x[1],
+    y[1],
+    z[1],
+    0,
+    x[2],
+    y[2],
+    z[2],
+    0,
+    -dot(x, eye),
+    -dot(y, eye),
+    -dot(z, eye),
+    1,
+  ];
 }
 
 function perspectiveMatrix(angle, aspect, near, far) {
   const f = 1 / Math.tan(angle / 2);
-  return [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / (near - far), -1, 0, 0, (2 * far * near) / (near - far), 0];
+  return [
+    f / aspect,
+    0,
+    0,
+    0,
+    0,
+    f,
+    0,
+    0,
+    0,
+    0,
+    (far + near) / (near - far),
+    -1,
+    0,
+    0,
+    (2 * far * near) / (near - far),
+    0,
+  ];
 }
 
-function orthographicMatrix(r) { // the view volume is a cube of half edge r, whose centre is r in front of the eye
+function orthographicMatrix(r) {
+  // the view volume is a cube of half edge r, whose centre is r in front of the eye
   return [1 / r, 0, 0, 0, 0, 1 / r, 0, 0, 0, 0, -1 / r, 0, 0, 0, -1, 1];
 }
 
@@ -153,8 +217,12 @@ class Renderer {
   }
 
   program(vertex, fragment) {
-    const gl = this.gl, p = gl.createProgram();
-    for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+    const gl = this.gl,
+      p = gl.createProgram();
+    for (const [kind, text] of [
+      [gl.VERTEX_SHADER, vertex],
+      [gl.FRAGMENT_SHADER, fragment],
+    ]) {
       const s = gl.createShader(kind);
       gl.shaderSource(s, text);
       gl.compileShader(s);
@@ -178,9 +246,14 @@ class Renderer {
     this.shadow = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.shadow);
     gl.texStorage2D(gl.TEXTURE_2D, 1, gl.DEPTH_COMPONENT24, this.size, this.size);
-    for (const [name, value] of [[gl.TEXTURE_COMPARE_MODE, gl.COMPARE_REF_TO_TEXTURE], [gl.TEXTURE_COMPARE_FUNC, gl.LEQUAL],
-      [gl.TEXTURE_MIN_FILTER, gl.LINEAR], [gl.TEXTURE_MAG_FILTER, gl.LINEAR],
-      [gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE], [gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE]]) {
+    for (const [name, value] of [
+      [gl.TEXTURE_COMPARE_MODE, gl.COMPARE_REF_TO_TEXTURE],
+      [gl.TEXTURE_COMPARE_FUNC, gl.LEQUAL],
+      [gl.TEXTURE_MIN_FILTER, gl.LINEAR],
+      [gl.TEXTURE_MAG_FILTER, gl.LINEAR],
+      [gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE],
+      [gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE],
+    ]) {
       gl.texParameteri(gl.TEXTURE_2D, name, value);
     }
     this.shadowBuffer = gl.createFramebuffer();
@@ -190,9 +263,15 @@ class Renderer {
   }
 
   upload({ positions, normals, sides }) {
-    const gl = this.gl, vao = gl.createVertexArray(), buffers = [];
+    const gl = this.gl,
+      vao = gl.createVertexArray(),
+      buffers = [];
     gl.bindVertexArray(vao);
-    [[positions, 3], [normals, 3], [sides, 2]].forEach(([values, n], k) => {
+    [
+      [positions, 3],
+      [normals, 3],
+      [sides, 2],
+    ].forEach(([values, n], k) => {
       if (!values) return;
       buffers.push(gl.createBuffer());
       gl.bindBuffer(gl.ARRAY_BUFFER, buffers[buffers.length - 1]);
@@ -214,23 +293,45 @@ class Renderer {
     return this.geometries.get(key);
   }
 
-  ribbon(points) { // points: [[x, y, z], ...]; the geometry of a path that is about two pixels wide
-    const positions = [], normals = [], sides = [];
+  ribbon(points) {
+    // points: [[x, y, z], ...]; the geometry of a path that is about two pixels wide
+    const positions = [],
+      normals = [],
+      sides = [];
     for (let k = 0; k + 1 < points.length; k++) {
-      for (const side of [[0, -1], [1, -1], [1, 1], [0, -1], [1, 1], [0, 1]]) {
-        positions.push(...points[k]); normals.push(...points[k + 1]); sides.push(...side);
+      for (const side of [
+        [0, -1],
+        [1, -1],
+        [1, 1],
+        [0, -1],
+        [1, 1],
+        [0, 1],
+      ]) {
+        positions.push(...points[k]);
+        normals.push(...points[k + 1]);
+        sides.push(...side);
       }
     }
     return this.upload({ positions, normals, sides });
   }
 
-  draw(view) { // view: items, paths, eye, target, angle, floor, cell, middle, radius
-    const gl = this.gl, { canvas } = this;
-    const sun = multiplyMatrices(orthographicMatrix(view.radius), viewMatrix(unit(TO_SUN).map((x, i) => view.radius * x + view.middle[i]), view.middle));
+  draw(view) {
+    // view: items, paths, eye, target, angle, floor, cell, middle, radius
+    const gl = this.gl,
+      { canvas } = this;
+    const sun = multiplyMatrices(
+      orthographicMatrix(view.radius),
+      viewMatrix(
+        unit(TO_SUN).map((x, i) => view.radius * x + view.middle[i]),
+        view.middle,
+      ),
+    );
     const distance = Math.hypot(...minus(view.eye, view.target));
     const far = distance + 60 * view.radius;
-    const camera = multiplyMatrices(perspectiveMatrix(view.angle, canvas.width / canvas.height, Math.max(distance / 200, far / 60000), far),
-      viewMatrix(view.eye, view.target));
+    const camera = multiplyMatrices(
+      perspectiveMatrix(view.angle, canvas.width / canvas.height, Math.max(distance / 200, far / 60000), far),
+      viewMatrix(view.eye, view.target),
+    );
     this.camera = camera;
     this.castShadows(view, sun);
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -240,13 +341,19 @@ class Renderer {
     gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     const common = { camera, sun, eye: view.eye };
     this.begin(this.solid, common);
-    this.drawSolids(this.solid, view.items.filter((i) => i.color[3] >= 0.99));
+    this.drawSolids(
+      this.solid,
+      view.items.filter((i) => i.color[3] >= 0.99),
+    );
     this.paintGround(view, common);
     this.paintPaths(view, camera);
     gl.depthMask(false);
     this.begin(this.solid, common);
     gl.enable(gl.CULL_FACE);
-    this.drawSolids(this.solid, view.items.filter((i) => i.color[3] < 0.99 && i.color[3] > 0));
+    this.drawSolids(
+      this.solid,
+      view.items.filter((i) => i.color[3] < 0.99 && i.color[3] > 0),
+    );
     gl.disable(gl.CULL_FACE);
     gl.depthMask(true);
   }
@@ -259,7 +366,10 @@ class Renderer {
     gl.enable(gl.DEPTH_TEST);
     gl.useProgram(this.depth.p);
     gl.uniformMatrix4fv(this.depth.at.camera, false, sun);
-    this.drawSolids(this.depth, view.items.filter((i) => !i.shadowless && i.color[3] > 0.4));
+    this.drawSolids(
+      this.depth,
+      view.items.filter((i) => !i.shadowless && i.color[3] > 0.4),
+    );
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
@@ -288,14 +398,18 @@ class Renderer {
 
   paintGround(view, common) {
     if (view.floor === null) return;
-    const gl = this.gl, far = 9 * view.radius, at = this.ground.at;
+    const gl = this.gl,
+      far = 9 * view.radius,
+      at = this.ground.at;
     this.begin(this.ground, common);
     gl.uniform1f(at.cell, view.cell);
     gl.uniform1f(at.far, far);
     gl.uniform3fv(at.middle, view.middle);
     const pose = [1, 0, 0, 0, 1, 0, 0, 0, 1, view.middle[0], view.middle[1], view.floor];
     gl.depthMask(false);
-    this.drawSolids(this.ground, [{ geometry: this.plate, pose, size: [2 * far, 2 * far, 1], color: [1, 1, 1, 1] }]);
+    this.drawSolids(this.ground, [
+      { geometry: this.plate, pose, size: [2 * far, 2 * far, 1], color: [1, 1, 1, 1] },
+    ]);
     gl.depthMask(true);
   }
 
@@ -320,16 +434,20 @@ class Renderer {
     }
   }
 
-  project(p) { // a point in pixels of the page, or null if it is behind the camera
-    const c = this.camera, w = c[3] * p[0] + c[7] * p[1] + c[11] * p[2] + c[15];
+  project(p) {
+    // a point in pixels of the page, or null if it is behind the camera
+    const c = this.camera,
+      w = c[3] * p[0] + c[7] * p[1] + c[11] * p[2] + c[15];
     if (w <= 0) return null;
-    const x = (c[0] * p[0] + c[4] * p[1] + c[8] * p[2] + c[12]) / w, y = (c[1] * p[0] + c[5] * p[1] + c[9] * p[2] + c[13]) / w;
+    const x = (c[0] * p[0] + c[4] * p[1] + c[8] * p[2] + c[12]) / w,
+      y = (c[1] * p[0] + c[5] * p[1] + c[9] * p[2] + c[13]) / w;
     return [((x + 1) / 2) * this.canvas.clientWidth, ((1 - y) / 2) * this.canvas.clientHeight];
   }
 }
 
 function boundsOf(positions) {
-  const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+  const low = [Infinity, Infinity, Infinity],
+    high = [-Infinity, -Infinity, -Infinity];
   for (let i = 0; i < positions.length; i++) {
     low[i % 3] = Math.min(low[i % 3], positions[i]);
     high[i % 3] = Math.max(high[i % 3], positions[i]);

@@ -1,5 +1,6 @@
 ; Pack the inputs of a block of worlds: all of them at the first step, later those that change with time.
-define internal void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 %time, ptr %in) #0 {
+define internal void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds,
+                                i64 %time, ptr %in) #0 {
 entry:
   %is_first = icmp eq i64 %time, 0
   br label %input

@@ -1,0 +1,56 @@
+"""Sizes and names of the source: short files, lines and functions; one name for each class and each file."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHON = [
+    p for folder in ("src", "tests", "docs", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")
+]
+TEXTS = [
+    path
+    for path in (ROOT / "src" / "zwang").rglob("*")
+    if path.suffix in (".js", ".mjs", ".css", ".html", ".c", ".ll", ".txt")
+]
+SOURCE = [path for path in PYTHON if ROOT / "src" in path.parents]
+
+
+def name(path: Path) -> str:
+    """The path in the checkout."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of lines of a function, from its first statement after the docstring."""
+    first = function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
+    return (function.end_lineno or first.lineno) - first.lineno + 1
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *TEXTS], ids=name)
+def test_files_have_600_lines_of_110_characters(path):
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) <= 600
+    assert not [f"{k}: {line}" for k, line in enumerate(lines, 1) if len(line) > 110]
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name)
+def test_functions_have_60_lines(path):
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert not {f.name: code_lines(f) for f in functions if code_lines(f) > 60}
+
+
+def test_no_two_classes_have_one_name():
+    trees = [ast.parse(path.read_text("utf-8")) for path in SOURCE]
+    names = Counter(n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def test_no_two_files_have_one_name():
+    names = Counter(path.name for path in SOURCE if path.name != "__init__.py")
+    assert not [name for name, count in names.items() if count > 1]
