@@ -41,13 +41,13 @@ def run_body(
     code = cpu.MachineCode(cpu.assemble(emitted.text, processor), ("body",), calls)
     body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
-    into, out, scratch = (
+    into, out, workspace = (
         _aligned(n) for n in (sizes[0] * lanes.bytes, sizes[1] * lanes.bytes, emitted.frame_bytes)
     )
     results = []
     for block in x.reshape(-1, lanes.width, sizes[0]):
         into.view(lanes.dtype)[:] = block.T.ravel()  # of one port
-        body(into.ctypes.data, out.ctypes.data, scratch.ctypes.data)
+        body(into.ctypes.data, out.ctypes.data, workspace.ctypes.data)
         results.append(out.view(lanes.dtype).reshape(sizes[1], lanes.width).T.copy())
     return np.concatenate(results)
 

@@ -47,7 +47,7 @@ class RowBlocks(NamedTuple):
 
 
 class UpdatedMatrix:
-    """Matrices M + J^T D J (n, n) with the same M and the same acting rows, as arrays of their entries.
+    """Matrices M + J^T D J (n, n) with the same M and the same active rows, as arrays of their entries.
 
     M (n, n): symmetric, with the sparsity of a tree with these parents. entries: the positions (i, j),
     i >= j, at which M, or J^T D J whatever rows act, may be nonzero. row_blocks: the rows of J that act in
@@ -70,8 +70,8 @@ class UpdatedMatrix:
         else:
             self._position = {e: k for k, e in enumerate(sorted(self._filled))}
             self.size = len(self._filled)
-            acting = [b.any_active for b in row_blocks if any(not self._has(own) for own in b.columns)]
-            self._is_filled = reduce(logical_or, acting, False)
+            active = [b.any_active for b in row_blocks if any(not self._has(own) for own in b.columns)]
+            self._is_filled = reduce(logical_or, active, False)
 
     def place(self, i: int, j: int) -> int:
         """The place of the entry (i, j), i >= j, in the array."""
@@ -175,7 +175,7 @@ def _pattern(matrix: BlockedLDLT, row_blocks: Sequence[RowBlocks]) -> BlockPatte
 
 
 def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks: BlockMarks) -> BlockMarks:
-    """The marks, with those of the acting blocks of rows; alike in all lanes, also where a block does not
+    """The marks, with those of the blocks with active rows; alike in all lanes, also where a block does not
     act.
     """
     active = own.active

@@ -38,7 +38,7 @@ class FrictionModes:
         self.signs = np.zeros(count)
 
     def start(self, t: float, y: np.ndarray) -> None:
-        """The modes in the initial state: what moves slides, and what cannot be held begins to slide."""
+        """The modes in the initial state: a law slides if it has a sliding speed or cannot stick."""
         speeds = self._parts(t, y)[0]
         self.signs = np.where(np.abs(speeds) > REST_SPEED, np.sign(speeds), 0.0)
         self._release(t, y)

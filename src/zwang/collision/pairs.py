@@ -165,7 +165,7 @@ def _partners(shapes: tuple[CollisionShape, ...]) -> Iterator[np.ndarray]:
 
 
 def _with_flags(pair: Pair, disabled: Names) -> Pair:
-    """The pair as the flags of the option element want it. Raises UnsupportedError."""
+    """The pair as the flags of the option element require. Raises UnsupportedError."""
     if "nativeccd" in disabled and pair.kinds in CONVEX:
         raise UnsupportedError(
             f"the flag nativeccd of the option element is disabled, and {pair.a.name!r} with "

@@ -254,8 +254,8 @@ def _verify(found: BaseParameters, Y: np.ndarray, tolerance: float) -> None:
     if rank != len(found) or worst > max(VERIFIED, 100 * tolerance):
         raise SolveError(
             f"the number of base parameters is in doubt: {len(found)} columns are independent, {rank} "
-            f"singular values count, and in other states the combinations miss by {worst:.1e}; give another "
-            f"tolerance (it is {tolerance:g}), or more exact numbers in the model"
+            f"singular values count, and elsewhere the combinations have a residual of {worst:.1e}; give "
+            f"another tolerance (it is {tolerance:g}), or more exact numbers in the model"
         )
 
 

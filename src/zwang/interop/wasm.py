@@ -91,7 +91,7 @@ def _memory(settings: ExportSettings, library: CLibrary) -> str:
         name=settings.name,
         upper=settings.name.upper(),
         real=real_type(settings),
-        scratch=max(sizes, default=0) + 1,
+        workspace=max(sizes, default=0) + 1,
         activation="state.activation" if activations(settings.mechanism) else "0",
         parameters=", parameters" if settings.mechanism.symbols else "",
     )

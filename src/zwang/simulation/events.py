@@ -187,7 +187,7 @@ class EventSearch:
         self._values, self._initial = values, initial
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
 
-    def examine(
+    def locate(
         self, before: Mapping[str, np.ndarray], records: dict[str, np.ndarray], state: dict[str, np.ndarray]
     ) -> None:
         """Find the events in consecutive steps, and end worlds at their terminal events.

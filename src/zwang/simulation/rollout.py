@@ -198,7 +198,7 @@ def _next_segment(
         u, state, recorded = _advance_with_function(executor, control, before.state, h, count, stride)
     if events is not None:
         recorded, state = ({name: x.copy() for name, x in found.items()} for found in (recorded, state))
-        events.examine(before.state, recorded, state)
+        events.locate(before.state, recorded, state)
         recorded = {name: x[:, every - 1 :: every] for name, x in recorded.items()}
     return Segment(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
 

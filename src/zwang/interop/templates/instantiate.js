@@ -25,7 +25,7 @@ async function instantiate(source, layout) {
       const needed = all.filter(({ input }) => input);
       if (inputs.length !== needed.length)
         throw new RangeError(`${name} takes ${needed.map((x) => x.name)}, not ${inputs.length} arrays`);
-      let at = x.scratch_values();
+      let at = x.workspace_values();
       const places = all.map(({ size }) => { const place = at; at += size * bytesPerNumber; return place; });
       needed.forEach(({ name: argument, size }, k) => {
         if (inputs[k].length !== size) throw new RangeError(`${name}: ${argument} needs ${size} numbers`);

@@ -4,7 +4,7 @@
 static ${name}_state state;
 static $real control[${upper}_NU];
 static $real parameters[${upper}_NP + 1];
-static $real scratch[$scratch]; /* arguments of functions */
+static $real workspace[$workspace]; /* arguments of functions */
 
 #define EXPORTED(name) __attribute__((export_name(#name))) name
 
@@ -13,7 +13,7 @@ $real *EXPORTED(v)(void) { return state.v; }
 $real *EXPORTED(activation)(void) { return $activation; }
 $real *EXPORTED(control_values)(void) { return control; }
 $real *EXPORTED(parameter_values)(void) { return parameters; }
-$real *EXPORTED(scratch_values)(void) { return scratch; }
+$real *EXPORTED(workspace_values)(void) { return workspace; }
 $real EXPORTED(time_value)(void) { return ${name}_time(&state); }
 const char *EXPORTED(status_text)(void) { return ${name}_status_text(state.status); }
 

@@ -44,7 +44,8 @@ class Simulation {
       value: slider.value,
     });
     bar.setAttribute("aria-label", slider.name);
-    row.title = `${slider.kind === "control" ? "input" : "parameter"} ${slider.name}, recorded with ${slider.value}`;
+    const kind = slider.kind === "control" ? "input" : "parameter";
+    row.title = `${kind} ${slider.name}, recorded with ${slider.value}`;
     row.append(element("span", slider.name, "name"), value, bar);
     box.append(row);
     const show = () => {
@@ -142,7 +143,8 @@ class Simulation {
   }
 }
 
-// What is drawn, with other parameters: poses and points from the module, in the order of its function "placements".
+// What is drawn, with other parameters: poses and points from the module, in the order of
+// its function "placements".
 class Drawn {
   constructor(scene, data) {
     Object.assign(this, { scene, model: scene.models[0] });
