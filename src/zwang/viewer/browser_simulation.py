@@ -15,7 +15,7 @@ import xarray as xr
 from zwang.api.programs import PARAMETERS, traced_program
 from zwang.errors import ShapeError, SimulationError, UnknownNameError
 from zwang.interop.export_settings import STEP, ExportSettings, export_settings
-from zwang.interop.exported_functions import ExportedFunction, Parameter
+from zwang.interop.exported_functions import ExportedArgument, ExportedFunction
 from zwang.interop.wasm import javascript, wasm_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.dataset import mechanism_of
@@ -129,8 +129,12 @@ def _placements(settings: ExportSettings, figure: Sequence[tuple[Any, ...]]) -> 
 
     mechanism = settings.mechanism
     program = traced_program(mechanism, text, {}, set())
-    given = Parameter(PARAMETERS, len(mechanism.symbols), "SI", "values of the symbols, in their order")
-    found = Parameter("values", program.outputs[0].size, "SI", "placements of links, bodies, frames, points")
+    given = ExportedArgument(
+        PARAMETERS, len(mechanism.symbols), "SI", "values of the symbols, in their order"
+    )
+    found = ExportedArgument(
+        "values", program.outputs[0].size, "SI", "placements of links, bodies, frames, points"
+    )
     return ExportedFunction(
         f"{settings.name}_{PLACEMENTS}", program, (given,), (found,), "Placements of all that is drawn."
     )
