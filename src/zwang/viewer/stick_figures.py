@@ -136,7 +136,8 @@ class _StickFigure:
         for k in joints:
             joint = body.joints[k]
             if hasattr(joint, "axis") and joint.kind != "ball":
-                self.pin(("joint", body.name, k), np.array(joint.axis, dtype=float))  # type: ignore[attr-defined]
+                axis = np.array(joint.axis, dtype=float)  # type: ignore[attr-defined]
+                self.pin(("joint", body.name, k), axis)
         if weight <= 0:
             return
         if any(drawn):
