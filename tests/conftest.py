@@ -3,11 +3,16 @@
 Every run tries the same examples (`--hypothesis-profile=search` looks for new ones), and tests
 that need a program: `@pytest.mark.needs("cc")`."""
 
+import os
 import shutil
 import sys
 
-import pytest
-from hypothesis import HealthCheck, settings
+# one process for each core runs the tests, so the threads of BLAS would only wait for each other
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "zwang", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -99,4 +99,4 @@ def test_the_result_depends_on_the_seed_alone():
     first, again = (zw.identify.excitation(m, starts=2, perturbations=3, seed=4) for _ in range(2))
     np.testing.assert_array_equal(first.coefficients, again.coefficients)
     more = zw.identify.excitation(m, starts=2, perturbations=12, seed=4)
-    assert more.condition <= first.condition * 1.001
+    assert more.condition <= first.condition * 1.05

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from zwang.api import validation
 from zwang.api.validation import numeric_mechanism
@@ -128,7 +129,9 @@ def excitation(
         )
     random.sort(key=search.criterion_of)
     until = float("inf") if seconds is None else began + seconds
-    z = _searched(search, dense, random[:starts], perturbations, rng, until)
+    # small matrices: threads of BLAS would wait for each other, and the result would depend on their number
+    with threadpool_limits(1, user_api="blas"):
+        z = _searched(search, dense, random[:starts], perturbations, rng, until)
     z = _reduced(checked, z)
     if not checked.is_within(z):
         raise SolveError("no motion within the limits was found; give larger limits, or another seed")
