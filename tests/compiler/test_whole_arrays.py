@@ -15,12 +15,14 @@ from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
 
-SIZE = 50
+SIZE, LAST = 50, 3
 SIZES = {"x": (3,)}
 
 
 def running_sum(x, carried):
-    """y[k] = sum of the kept values up to k, plus x[0]; the values kept next are reversed if x[1] > 0."""
+    """The sum of x[2] and the kept values; those kept next are reversed if x[1] > 0, else scaled by x[0], and
+    the fourth one is the sum.
+    """
     before = carried.warm_start(SIZE)
     after = scalar.cond(x[1] > 0, lambda: reversed_copy(before), lambda: scaled_copy(before, x[0]))
 
@@ -28,7 +30,7 @@ def running_sum(x, carried):
         return total + before[k]
 
     total = scalar.fori_loop(0, SIZE, add, x[2], unroll=False)
-    carried.keep(after)
+    carried.keep(after.set(LAST, total))
     return {"total": [total, x[0]]}
 
 
@@ -48,7 +50,9 @@ def expected(x, kept):
     total = x[2]
     for value in kept:
         total = total + value
-    return np.array([total, x[0]]), kept[::-1] if x[1] > 0 else x[0] * kept
+    new = kept[::-1].copy() if x[1] > 0 else x[0] * kept
+    new[LAST] = total
+    return np.array([total, x[0]]), new
 
 
 def program():

@@ -5,6 +5,10 @@
 #if !defined(__GNUC__) || defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #endif
+#if defined(__GNUC__) && !defined(__clang__)
+/* GCC 12.2 loses stores to arrays after loops if it vectorises straight-line code */
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
 
 typedef $real real;
 typedef $word word; /* $bits bits */
