@@ -46,8 +46,8 @@ shapes, actuators, tendons, equalities, sensors and options. The models that dif
 there are several ways apart (a box or a mesh beyond about a tenth of its size), cylinders that nearly lie on
 another shape, where MuJoCo has one more point, or curved shapes, whose contacts MuJoCo finds by iteration.
 Two differences are those of MuJoCo, where zwang is exact: the term Jdot v of connect and weld constraints on
-a body that has a ball joint and another joint, and the depth of boxes and meshes in height fields, which
-strict loading refuses.
+a body that has a ball joint before a slide joint, and the depth of boxes and meshes in height fields. Strict
+loading refuses both.
 """
 WIDTH = 100
 

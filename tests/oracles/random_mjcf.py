@@ -98,9 +98,7 @@ class RandomModel:
         return f"<geom type='{kind}' {size} {pose} {self._surface()}/>"
 
     def _joints(self) -> str:
-        """One or two joints. MuJoCo's connect and weld have an inexact Jdot v where one body has a ball and
-        another joint.
-        """
+        """One or two joints. None follows a ball joint, where MuJoCo's connect and weld are inexact."""
         first = self._joint(JOINTS)
         return first if "'ball'" in first or self.rng.uniform() < 0.5 else first + self._joint(JOINTS[:3])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.read_bodies import JOINT, matrix_of, zeroed
 from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.tendon_elements import TendonCoupling
@@ -52,6 +52,8 @@ def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> A
     data, kind = m.eq_data[e], int(m.eq_type[e])
     softness = softness_of(m.eq_solref[e], m.eq_solimp[e])
     first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+    if kind in (EQUALITY.mjEQ_CONNECT, EQUALITY.mjEQ_WELD):
+        _check_joint_order(source, e, name)
     if kind == EQUALITY.mjEQ_CONNECT:
         a, b = _ends(source, e, data[0:3], data[3:6])
         return Connect(name, (a[0], a[1]), (b[0], b[1]), softness)
@@ -68,6 +70,30 @@ def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> A
         return None
     coupling = JointCoupling if target == "joint" else TendonCoupling
     return coupling(name, str(names[0]), names[1], _trimmed(data[:5]), softness)
+
+
+def _check_joint_order(source: MjcfModel, e: int, name: str) -> None:
+    """Report a ball joint before a slide joint of one body that a connect or weld constraint moves.
+
+    The slide turns with the ball, and MuJoCo 4 leaves this out of the derivative of the constraint's Jacobian.
+    """
+    m = source.model
+    bodies = [int(m.eq_obj1id[e]), int(m.eq_obj2id[e])]
+    if m.eq_objtype[e] == OBJECT.mjOBJ_SITE:
+        bodies = [int(m.site_bodyid[s]) for s in bodies]
+    for body in bodies:
+        while body > 0:
+            begin = int(m.body_jntadr[body])
+            kinds = m.jnt_type[begin : begin + int(m.body_jntnum[body])].tolist()
+            if JOINT.mjJNT_BALL in kinds and kinds[-1] != JOINT.mjJNT_BALL:
+                source.inexact(
+                    f"equality {name!r} with a ball joint before another joint of body "
+                    f"{source.name('body', body)!r}, whose velocity-product term MuJoCo does not compute exactly",
+                    "has the exact term",
+                    source.location("equality", e),
+                )
+                return
+            body = int(m.body_parentid[body])
 
 
 def _trimmed(coefficients: Any) -> tuple[Any, ...]:
