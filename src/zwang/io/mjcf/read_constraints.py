@@ -75,7 +75,7 @@ def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> A
 def _check_joint_order(source: MjcfModel, e: int, name: str) -> None:
     """Report a ball joint before a slide joint of one body that a connect or weld constraint moves.
 
-    The slide turns with the ball, and MuJoCo 4 leaves this out of the derivative of the constraint's Jacobian.
+    The slide turns with the ball; MuJoCo 4 leaves this out of the derivative of the constraint's Jacobian.
     """
     m = source.model
     bodies = [int(m.eq_obj1id[e]), int(m.eq_obj2id[e])]
@@ -88,7 +88,7 @@ def _check_joint_order(source: MjcfModel, e: int, name: str) -> None:
             if JOINT.mjJNT_BALL in kinds and kinds[-1] != JOINT.mjJNT_BALL:
                 source.inexact(
                     f"equality {name!r} with a ball joint before another joint of body "
-                    f"{source.name('body', body)!r}, whose velocity-product term MuJoCo does not compute exactly",
+                    f"{source.name('body', body)!r}, whose velocity-product term is inexact in MuJoCo",
                     "has the exact term",
                     source.location("equality", e),
                 )
