@@ -15,6 +15,7 @@ import zwang as zw
 import zwang.gym
 import zwang.interop.casadi
 import zwang.interop.jax
+from zwang.mechanism.samples import four_bar
 
 Q, V = [0.1, 0.2], [0.0, 0.0]
 TIME = np.linspace(0, 1, 60)
@@ -135,11 +136,15 @@ def _identification() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     motion_of = {"time": TIME, "q": motion()}
     return {
         "identify.base_parameters": (identify.base_parameters, m),
+        "identify.closed_loop_motion": (
+            identify.closed_loop_motion,
+            {"mechanism": four_bar(), "q": np.full((2, 1), 1.5), "independent": ["drive"]},
+        ),
         "identify.excitation": (identify.excitation, {**m, "duration": 1.0, "harmonics": 2, "seconds": 0.01}),
         "identify.fit": (identify.fit, {**m, "samples": measured()}),
         "identify.fit_by_simulation": (
             identify.fit_by_simulation,
-            {**m, **motion_of, "control": torques(), "iterations": 1, "step": float(TIME[1])},
+            {**m, **motion_of, "control": torques(), "iterations": 50, "step": float(TIME[1])},
         ),
         "identify.measurements": (identify.measurements, {**m, **motion_of, "tau": torques()}),
         "identify.parameters": (identify.parameters, m),

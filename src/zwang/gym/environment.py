@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,5 +134,13 @@ def _flat(found: Any) -> np.ndarray:
 
 
 def _check_callable(name: str, value: Any) -> None:
+    """Raises ArgumentError for an object that cannot be called with one argument."""
     if not callable(value):
         raise ArgumentError(f"{name} is {short_repr(value)}; it must be a function")
+    try:
+        inspect.signature(value).bind(None)
+    except TypeError as error:
+        what = "a generator" if name in ("initial_state", "random_parameters") else "a WorldView"
+        raise ArgumentError(f"{name} must be a function of one argument, {what}: {error}") from None
+    except ValueError:  # a function whose signature is unknown
+        pass

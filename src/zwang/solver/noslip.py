@@ -58,7 +58,7 @@ class Noslip(NamedTuple):
     islands: bool = True
 
 
-class _State(NamedTuple):
+class _SweepState(NamedTuple):
     """Forces f of all rows, w = X^T f (nv,), and the improvement of the cost in this sweep, by island."""
 
     f: MutableArray
@@ -91,7 +91,7 @@ class _Sweeps(NamedTuple):
         """The solution after the sweeps."""
         force = self.p.problem.force_of(np.array(self.p.found.acceleration) - self.p.problem.a_free)
         w = solve_transposed_unit_lower(self.p.L, self.p.problem.parents, force)
-        start = 0.0, _State(self.p.forces(), w, self.p.cost_of_softness()), self._all_open()
+        start = 0.0, _SweepState(self.p.forces(), w, self.p.cost_of_softness()), self._all_open()
 
         def unfinished(carry: Any) -> Any:
             count, _, is_open = carry
@@ -125,7 +125,7 @@ class _Sweeps(NamedTuple):
     def _any(self, is_open: MutableArray) -> Any:
         return reduce(maximum, [is_open[t] for t in range(self.p.tree_count)]) > 0
 
-    def _over_friction(self, state: _State, is_open: MutableArray) -> _State:
+    def _over_friction(self, state: _SweepState, is_open: MutableArray) -> _SweepState:
         """The state after the update of every row of dry friction; islands that are finished keep theirs."""
         for block in self.p.friction:
             label = self.p.labels[self.p.trees_of(block.columns)[0]]
@@ -135,7 +135,7 @@ class _Sweeps(NamedTuple):
                 state = cond(acts, update, lambda s: s, state)
         return state
 
-    def _clipped(self, state: _State, row: int, bound: Any, label: Any) -> _State:
+    def _clipped(self, state: _SweepState, row: int, bound: Any, label: Any) -> _SweepState:
         """f_i = clip(f_i - y_i / A_ii)."""
         A, y, f = self._local(state, [row])
         inverse = 1 / maximum(A[0, 0], TINY)
@@ -144,7 +144,7 @@ class _Sweeps(NamedTuple):
         improvement = -(change * change / (2 * inverse) + change * y[0])
         return self._changed(state, [row], np.array([new]), np.array([change]), improvement, label)
 
-    def _over_contacts(self, state: _State, is_open: MutableArray) -> _State:
+    def _over_contacts(self, state: _SweepState, is_open: MutableArray) -> _SweepState:
         """The state after the update of every active contact with friction, in their order."""
         if not self.p.contacts:
             return state
@@ -158,10 +158,10 @@ class _Sweeps(NamedTuple):
             [(*c.friction, *(1.0,) * (most - len(c.friction))) for c in self.p.contacts]
         )
 
-        def visit(number: Any, state: _State) -> _State:
+        def visit(number: Any, state: _SweepState) -> _SweepState:
             start, label = starts[number], self.p.labels[trees[number]]
 
-            def update(state: _State) -> _State:
+            def update(state: _SweepState) -> _SweepState:
                 for k, (is_cone, n) in enumerate(forms):
                     friction = frictions[number][: n - 1]
                     work = self._cone_updated if is_cone else self._pyramid_updated
@@ -175,7 +175,9 @@ class _Sweeps(NamedTuple):
 
         return ActiveIndices(self.p.active_contacts()).for_each(visit, state)
 
-    def _pyramid_updated(self, state: _State, start: Any, n: int, friction: Any, label: Any) -> _State:
+    def _pyramid_updated(
+        self, state: _SweepState, start: Any, n: int, friction: Any, label: Any
+    ) -> _SweepState:
         """Both edges of each friction direction, f = (m + x, m - x) with their mean m kept."""
         for i in range(0, n, 2):
             rows = [start + i, start + i + 1]
@@ -189,7 +191,7 @@ class _Sweeps(NamedTuple):
             state = self._accepted(state, rows, np.array([m + x, m - x]), (A, y, f), label)
         return state
 
-    def _cone_updated(self, state: _State, start: Any, n: int, friction: Any, label: Any) -> _State:
+    def _cone_updated(self, state: _SweepState, start: Any, n: int, friction: Any, label: Any) -> _SweepState:
         """The friction forces of an elliptic cone, under the normal force that they have."""
         normal, rows = state.f[start], [start + i for i in range(1, n)]
         A, y, f = self._local(state, rows)
@@ -197,7 +199,7 @@ class _Sweeps(NamedTuple):
         new = np.array([where(normal < TINY, 0.0, x) for x in found])
         return self._accepted(state, rows, new, (A, y, f), label)
 
-    def _local(self, state: _State, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _local(self, state: _SweepState, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A (n, n) of these rows, bounded from below on its diagonal, y = J a - aref, and f."""
         nv = self.p.cost.nv
         X = np.array([[self.p.X[i, k] for k in range(nv)] for i in rows])
@@ -208,7 +210,7 @@ class _Sweeps(NamedTuple):
         y = np.array([self.p.y0[i] for i in rows]) + scaled @ state.w
         return A, y, np.array([state.f[i] for i in rows])
 
-    def _accepted(self, state: _State, rows: Any, new: Any, local: Any, label: Any) -> _State:
+    def _accepted(self, state: _SweepState, rows: Any, new: Any, local: Any, label: Any) -> _SweepState:
         """The state with new forces of these rows, unless they increase the cost."""
         A, y, f = local
         change = new - f
@@ -218,11 +220,11 @@ class _Sweeps(NamedTuple):
         return self._changed(state, rows, new, new - f, where(undone, 0.0, -increase), label)
 
     def _changed(
-        self, state: _State, rows: Sequence[Any], new: Any, change: Any, improvement: Any, label: Any
-    ) -> _State:
+        self, state: _SweepState, rows: Sequence[Any], new: Any, change: Any, improvement: Any, label: Any
+    ) -> _SweepState:
         """The state with these forces, and the improvement counted in their island."""
         f, w, total = state
         for i, x, dx in zip(rows, new, change, strict=True):
             f = f.set(i, x)
             w = w + np.array([self.p.X[i, k] for k in range(self.p.cost.nv)]) * dx
-        return _State(f, w, total.scatter(label, total.gather(label) + improvement))
+        return _SweepState(f, w, total.scatter(label, total.gather(label) + improvement))

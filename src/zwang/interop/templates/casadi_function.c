@@ -4,7 +4,10 @@ $tables
 EXPORTED casadi_int ${name}_n_in(void) { return $n_in; }
 EXPORTED casadi_int ${name}_n_out(void) { return $n_out; }
 EXPORTED const char *${name}_name_in(casadi_int i) { return 0 <= i && i < $n_in ? ${name}_names[i] : 0; }
-EXPORTED const char *${name}_name_out(casadi_int i) { return 0 <= i && i < $n_out ? ${name}_names[$n_in + i] : 0; }
+EXPORTED const char *${name}_name_out(casadi_int i)
+{
+    return 0 <= i && i < $n_out ? ${name}_names[$n_in + i] : 0;
+}
 EXPORTED const casadi_int *${name}_sparsity_in(casadi_int i)
 {
     return 0 <= i && i < $n_in ? ${name}_patterns[i] : 0;

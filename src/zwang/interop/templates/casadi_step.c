@@ -1,7 +1,8 @@
 
-/* The Jacobian J ($rows x $columns), row by row, of the state after a step by the state before it, the control
- * and the parameters: along each direction by the implicit function theorem, at the status of the constraint
- * rows at the solution. With q_dot = G(q) v a change of an element of q is the displacement G(q)^+ dq. */
+/* The Jacobian J ($rows x $columns), row by row, of the state after a step by the state before it, the
+ * control and the parameters: along each direction by the implicit function theorem, at the status of the
+ * constraint rows at the solution. With q_dot = G(q) v a change of an element of q is the displacement
+ * G(q)^+ dq. */
 static void ${name}_matrix($inputs, double *J, double *w)
 {
     enum { NQ = $nq, NV = $nv, NZ = $nz, ROWS = $rows, COLUMNS = $columns, DIRECTIONS = $directions };
@@ -20,7 +21,8 @@ static void ${name}_matrix($inputs, double *J, double *w)
     for (int k = 0; k < $quaternion_count; ++k) {
         const double *const x = q + quaternions[k];
         const double scale = 4 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2] + x[3] * x[3]);
-        for (int i = 0; i < 4 * NV; ++i) G[quaternions[k] * NV + i] *= scale; /* G^T G is 1/4 for a unit quaternion */
+        /* G^T G is 1/4 for a unit quaternion */
+        for (int i = 0; i < 4 * NV; ++i) G[quaternions[k] * NV + i] *= scale;
     }
     for (int c = 0; c < COLUMNS; ++c) {
         for (int i = 0; i < DIRECTIONS; ++i) direction[i] = 0;
