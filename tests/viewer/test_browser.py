@@ -11,20 +11,12 @@ from matplotlib.image import imread
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.viewer.chromium import Browser
 from tests.viewer.scenes import HOSTILE, shapes
 from zwang.mechanism.samples import double_pendulum, four_bar
 from zwang.viewer.html_page import embedded_page, page_html
 
 pytestmark = pytest.mark.needs("chromium")
 STAGE = (slice(100, 640), slice(0, 940), slice(0, 3))  # rows, columns and colours without bars and panel
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 @pytest.fixture

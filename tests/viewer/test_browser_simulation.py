@@ -10,7 +10,6 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from tests.viewer.chromium import Browser
 from zwang.errors import DescriptionError, MissingExtraError, ShapeError, SimulationError, UnknownNameError
 from zwang.interop import wasm
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
@@ -18,13 +17,6 @@ from zwang.viewer.html_page import page_html
 
 pytest.importorskip("ziglang")
 ALPHA = {"alpha": 0.3}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -170,6 +162,8 @@ def test_recordings_that_a_page_cannot_repeat_are_refused(monkeypatch):
         (two, True, ShapeError, "isel"),
         (run, ["m_q"], UnknownNameError, "m_p"),
         (run, {"m_p": (1, 0)}, SimulationError, "lower one first"),
+        (run, {"m_p": ("a", "b")}, SimulationError, "two finite numbers"),
+        (run, {"m_p": (1j, 2)}, SimulationError, "two finite numbers"),
         (run, {"m_p": (-1, 1)}, DescriptionError, "mass"),
     ):  # fmt: skip
         with pytest.raises(error, match=text):

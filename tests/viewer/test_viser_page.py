@@ -13,7 +13,6 @@ from matplotlib.image import imread
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
-from tests.viewer.chromium import Browser
 from tests.viewer.scenes import HOSTILE
 from zwang.mechanism.samples import double_pendulum, four_bar
 
@@ -28,13 +27,6 @@ STAGE = (
 STATE = "window.__viserSceneTree.getState()"
 READY = f"Boolean(window.__viserSceneTree) && '/surface/0' in {STATE}"
 READY += " && document.querySelectorAll('label').length > 3"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 @pytest.fixture

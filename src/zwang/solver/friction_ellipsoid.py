@@ -48,9 +48,10 @@ def minimiser_in_ellipsoid(A: Any, b: Any, friction: Sequence[Any], radius: Any)
         x = np.array([where(regular, value, 0.0) for value in x])
         return _Iterate(multiplier, x, regular, logical_not(goes_on), s.count + 1)
 
-    start = _Iterate(0.0, np.zeros(n), True, 1.0 < 0.0, 0.0)
-    unfinished = lambda s: logical_and(logical_not(s.done), s.count < ITERATIONS)  # noqa: E731
-    last = while_loop(unfinished, iterate, start)
+    def unfinished(s: _Iterate) -> Any:
+        return logical_and(logical_not(s.done), s.count < ITERATIONS)
+
+    last = while_loop(unfinished, iterate, _Iterate(0.0, np.zeros(n), True, 1.0 < 0.0, 0.0))
     # on the ellipsoid where the constraint is active
     on = logical_and(last.regular, last.multiplier > 0)
     size = sqrt(maximum(TINY, last.x @ last.x))

@@ -16,7 +16,7 @@ Source: MuJoCo documentation, Computation, "Solver algorithms", and XML referenc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +131,7 @@ class _Sweeps(NamedTuple):
             label = self.p.labels[self.p.trees_of(block.columns)[0]]
             for i, row in enumerate(block.row_numbers()):
                 acts = is_open.gather(label) > 0
-                update = lambda s, r=row, b=block.bound[i], at=label: self._clipped(s, r, b, at)  # noqa: E731
+                update = partial(self._clipped, row=row, bound=block.bound[i], label=label)
                 state = cond(acts, update, lambda s: s, state)
         return state
 
@@ -164,11 +164,11 @@ class _Sweeps(NamedTuple):
             def update(state: _SweepState) -> _SweepState:
                 for k, (is_cone, n) in enumerate(forms):
                     friction = frictions[number][: n - 1]
-                    work = self._cone_updated if is_cone else self._pyramid_updated
-                    now = lambda s, w=work, n=n, mu=friction: w(s, start, n, mu, label)  # noqa: E731
+                    own = self._cone_updated if is_cone else self._pyramid_updated
+                    work = partial(own, start=start, n=n, friction=friction, label=label)
                     if len(forms) == 1:
-                        return now(state)
-                    state = cond(equal(numbers[number], k), now, lambda s: s, state)
+                        return work(state)
+                    state = cond(equal(numbers[number], k), work, lambda s: s, state)
                 return state
 
             return cond(is_open.gather(label) > 0, update, lambda s: s, state)

@@ -4,8 +4,8 @@ coordinates X = L^-T J^T with M = L^T D L, and the islands: the trees of bodies 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +95,7 @@ class NoslipProblem:
 
     def _row_arrays(self) -> tuple[MutableArray, MutableArray]:
         """X (count, nv) and y0 (count,) of the active rows."""
-        nv, screws = self.cost.nv, self.rows.screws
+        nv = self.cost.nv
         arrays = empty((self.cost.count, nv)), empty(self.cost.count)
 
         def enter(block: RowBlock, J: np.ndarray, arrays: Any) -> Any:
@@ -110,18 +110,22 @@ class NoslipProblem:
             rows = self.rows.J[block.start : block.start + len(block.kinds)]
             arrays = cond(block.active, lambda t, b=block, J=rows: enter(b, J, t), lambda t: t, arrays)
         for group, block_of in self.cost.row_groups:
-            if group.by_link:
-                assert screws is not None
-                S = np.concatenate(screws.columns, axis=1)
-                moved = [set(_velocities(self.rows, group, own)) for own in group.columns]
-                masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
-                full = lambda k, block, S=S, masks=masks: np.array(masks[k]) * (block.J @ S)  # noqa: E731
-            else:
-                full = lambda k, block: _scattered(block, nv)  # noqa: E731
+            full = self._jacobians(group)
             arrays = group.active_indices.for_each(
                 lambda k, t, of=block_of, full=full: enter(of(k), full(k, of(k)), t), arrays
             )
         return arrays
+
+    def _jacobians(self, group: RowGroup) -> Callable[[Any, RowBlock], np.ndarray]:
+        """J (n, nv) of block k of a group, as a function of k and the block."""
+        nv, screws = self.cost.nv, self.rows.screws
+        if not group.by_link:
+            return lambda _, block: _scattered(block, nv)
+        assert screws is not None
+        S = np.concatenate(screws.columns, axis=1)
+        moved = [set(_velocities(self.rows, group, own)) for own in group.columns]
+        masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
+        return lambda k, block: np.array(masks[k]) * (block.J @ S)
 
     def forces(self) -> MutableArray:
         """A copy of the forces of all active rows, 0 elsewhere."""
@@ -180,14 +184,14 @@ class NoslipProblem:
         for block in self.cost.blocks:
             trees = self.trees_of(block.columns)
             if trees:
-                work = lambda total, b=block, t=trees[0]: add(t, b, total)  # noqa: E731
-                total = cond(block.active, work, lambda total: total, total)
+                total = cond(block.active, partial(add, trees[0], block), lambda total: total, total)
         for group, block_of in self.cost.row_groups:
             first = StackedPytree(
                 [self.trees_of(_velocities(self.rows, group, c))[:1] for c in group.columns]
             )
-            work = lambda k, total, of=block_of, first=first: add(first[k][0], of(k), total)  # noqa: E731
-            total = group.active_indices.for_each(work, total)
+            total = group.active_indices.for_each(
+                lambda k, total, of=block_of, first=first: add(first[k][0], of(k), total), total
+            )
         return total
 
     def active_contacts(self) -> MutableArray:
@@ -200,8 +204,9 @@ class NoslipProblem:
         for group in self.rows.row_groups:
             if group.size > 1:
                 places = table([place[first + k] for k in range(len(group.columns))])
-                copy = lambda k, t, g=group, at=places: t.set(at[k], g.active[k])  # noqa: E731
-                active = fori_loop(0, len(group.columns), copy, active)
+                active = fori_loop(
+                    0, len(group.columns), lambda k, t, g=group, at=places: t.set(at[k], g.active[k]), active
+                )
             first += len(group.columns)
         return active
 

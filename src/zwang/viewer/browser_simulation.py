@@ -18,7 +18,9 @@ from zwang.interop.export_settings import STEP, ExportSettings, export_settings
 from zwang.interop.exported_functions import ExportedArgument, ExportedFunction
 from zwang.interop.wasm import javascript, wasm_module
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
 from zwang.recording.dataset import mechanism_of
+from zwang.scalar import real_array
 from zwang.simulation.controls import control_names
 from zwang.viewer.stick_figures import link_point, tendon_and_rod_points
 
@@ -176,11 +178,14 @@ def _sliders(
 
 
 def _checked_range(name: str, given: Any) -> tuple[float, float]:
-    values = np.asarray(given, dtype=float).reshape(-1) if np.size(given) == 2 else np.zeros(0)
+    try:
+        values = real_array(given).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        values = np.zeros(0)
     if values.size != 2 or not np.isfinite(values).all() or not values[0] < values[1]:
         raise SimulationError(
-            f"the range of {name!r} in resimulate= is {given!r}; it must be two finite numbers (low, high), "
-            "the lower one first"
+            f"the range of {name!r} in resimulate= is {short_repr(given)}; it must be two finite numbers "
+            "(low, high), the lower one first"
         )
     return float(values[0]), float(values[1])
 
