@@ -50,8 +50,8 @@ class UpdatedMatrix:
     """Matrices M + J^T D J (n, n) with the same M and the same active rows, as arrays of their entries.
 
     M (n, n): symmetric, with the sparsity of a tree with these parents. entries: the positions (i, j),
-    i >= j, at which M, or J^T D J whatever rows act, may be nonzero. row_blocks: the rows of J that act in
-    some states. size: length of the arrays.
+    i >= j, at which M, or J^T D J whichever rows are active, may be nonzero. row_blocks: the rows of J that
+    are active in some states. size: length of the arrays.
     """
 
     def __init__(

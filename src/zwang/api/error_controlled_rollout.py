@@ -14,7 +14,7 @@ from zwang.api.friction_modes import FrictionModes
 from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
 from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import (
-    STALLED,
+    STAGNATED,
     TERMINATED,
     IntegrationEvents,
     IntegrationInterrupted,
@@ -252,7 +252,7 @@ def _one_world(
     if rest:
         clock = np.append(clock[: len(q)], np.full((rest, 1), solution.end / h), axis=0)
     filled = [np.append(x, np.repeat(x[-1:], rest, axis=0), axis=0) for x in (q, v, z, u)]
-    if solution.failure == STALLED and has_nonideal_constraints(mechanism):
+    if solution.failure == STAGNATED and has_nonideal_constraints(mechanism):
         integration.status = NONIDEAL_FORCE
     if solution.failure == TERMINATED:
         return clock, *filled, np.array(TERMINAL_EVENT)

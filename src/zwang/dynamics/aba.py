@@ -22,7 +22,7 @@ def aba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
     """Generalised accelerations (nv,) by the articulated-body algorithm (Featherstone 2008, Table 7.1).
 
     q (nq,), v (nv,), tau (nv,): configuration, generalised velocities and generalised forces [N m or N]. The
-    result satisfies H(q) a + h(q, v) = tau, as that of `forward_dynamics_crba`. Accelerations of links are
+    result satisfies M(q) a + h(q, v) = tau, as that of `forward_dynamics_crba`. Accelerations of links are
     classical ones of their origins.
     """
     return aba_of(Kinematics(tree, q, v), tau)

@@ -1,7 +1,7 @@
 """Base inertial parameters: a tree with the same dynamics and the fewest nonzero inertial parameters.
 
 Mass on the axis of a revolute joint does not move when the joint does. So the link's mass, its first moment
-along the axis and its second moment along the axis can be assigned to the parent: H(q) and h(q, v) stay the
+along the axis and its second moment along the axis can be assigned to the parent: M(q) and h(q, v) stay the
 same for all q and v. The same holds for the second moment of a link on a prismatic joint, for the mass alone
 of a link on a ball joint, and for nothing of a link on a screw joint. The remaining link has no mass and many
 zeros, which fold away when the algorithms are traced. Source: Gautier, Khalil, "Direct calculation of minimum

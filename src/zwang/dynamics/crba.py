@@ -1,5 +1,5 @@
-"""The mass matrix H(q): by the composite-rigid-body algorithm (CRBA), and as the sum of J^T M J over the
-bodies.
+"""The mass matrix M(q): by the composite-rigid-body algorithm (CRBA), and as the sum of J_k^T M_k J_k over
+the bodies.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ def armature(tree: Tree) -> np.ndarray:
 
 
 def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
-    """Mass matrix H (nv, nv) = sum_k J_k^T M_k J_k over the bodies, plus armature, as Gauss's principle gives
+    """Mass matrix M (nv, nv) = sum_k J_k^T M_k J_k over the bodies, plus armature, as Gauss's principle gives
     it.
 
     J_k is the Jacobian of body k at its centre of mass. Slower than `crba`, and independent of it.
-    Source: Gauss's principle for a tree of rigid bodies, H(q) qdd + h(q, v) = J^T w.
+    Source: Gauss's principle for a tree of rigid bodies, M(q) qdd + h(q, v) = J^T w.
     """
     poses = link_poses(tree, q)
-    H = np.diag(armature(tree))
+    M = np.diag(armature(tree))
     for body in tree.rigid_bodies:
-        # H += m J_v^T J_v + (R^T J_w)^T I (R^T J_w)
+        # M += m J_v^T J_v + (R^T J_w)^T I (R^T J_w)
         J = placement_jacobian(tree, poses, body.placement)
         R = placement_pose(poses, body.placement).R
         Jw = R.T @ J[3:]
-        H = H + body.mass * (J[:3].T @ J[:3]) + Jw.T @ body.inertia @ Jw
-    return H
+        M = M + body.mass * (J[:3].T @ J[:3]) + Jw.T @ body.inertia @ Jw
+    return M
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 
 
 def crba(tree: Tree, q: Any) -> np.ndarray:
-    """Mass matrix H (nv, nv) by the composite-rigid-body algorithm (Featherstone 2008, Table 6.2), armature
+    """Mass matrix M (nv, nv) by the composite-rigid-body algorithm (Featherstone 2008, Table 6.2), armature
     included.
 
     q (nq,): configuration, with unit quaternions. The unit of H_ij is kg m^2, kg m or kg.
@@ -55,21 +55,21 @@ def crba(tree: Tree, q: Any) -> np.ndarray:
 
 
 def crba_of(kinematics: Kinematics) -> np.ndarray:
-    """Mass matrix H (nv, nv), as `crba`, at a configuration whose poses are known."""
+    """Mass matrix M (nv, nv), as `crba`, at a configuration whose poses are known."""
     tree, poses, subspaces = kinematics.tree, kinematics.joint_poses, kinematics.motion_subspaces
     composites = [(link.mass, link.h, link.J) for link in tree.links]
-    H = np.zeros((tree.nv, tree.nv), int).astype(object)
+    M = np.zeros((tree.nv, tree.nv), int).astype(object)
     for i, link in reversed(list(enumerate(tree.links))):
-        # F = I^c_i S_i, and column k of H from the links between i and the world: H_jk = S_j^T (X F)
+        # F = I^c_i S_i, and column k of M from the links between i and the world: H_jk = S_j^T (X F)
         m, h, J = composites[i]
         for k, s in zip(range(link.v.start, link.v.stop), subspaces[i].T, strict=True):
             f, n = composite_wrench(m, h, J, s)
-            _project(tree, poses, subspaces, H, i, k, f, n)
+            _project(tree, poses, subspaces, M, i, k, f, n)
         # I^c_parent += X I^c_i X^T
         if link.parent != WORLD:
             moments = transform_inertia(m, h, J, *poses[i])
             composites[link.parent] = _sum_of_inertias(composites[link.parent], moments)
-    return np.diag(armature(tree)) + H
+    return np.diag(armature(tree)) + M
 
 
 def composite_wrench(m: Any, h: Any, J: Any, s: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -102,13 +102,13 @@ def _project(
     tree: Tree,
     poses: Sequence[Pose],
     subspaces: Sequence[np.ndarray],
-    H: np.ndarray,
+    M: np.ndarray,
     i: int,
     k: int,
     f: Any,
     n: Any,
 ) -> None:
-    """Fill column k of H: project the wrench (f, n) on link i onto the joints of that link and of its
+    """Fill column k of M: project the wrench (f, n) on link i onto the joints of that link and of its
     ancestors.
     """
     link = tree.links[i]
@@ -116,7 +116,7 @@ def _project(
         # H_jk = S_j^T (f, n)
         for j, s in zip(range(link.v.start, link.v.stop), subspaces[i].T, strict=True):
             if j <= k:
-                H[j, k] = H[k, j] = s[:3] @ f + s[3:] @ n
+                M[j, k] = M[k, j] = s[:3] @ f + s[3:] @ n
         if link.parent == WORLD:
             return
         # f' = R f,  n' = R n + p x R f

@@ -40,7 +40,7 @@ def kinetic_energy_of(kinematics: Kinematics) -> Any:
 
 
 def rotor_energy(tree: Tree, x: Any) -> Any:
-    """1/2 sum armature_k x_k^2: the part of the rotors in 1/2 x^T H x, for x (nv,)."""
+    """1/2 sum armature_k x_k^2: the part of the rotors in 1/2 x^T M x, for x (nv,)."""
     return sum((link.armature * y * y / 2 for link in tree.links for y in x[link.v]), start=0)
 
 
@@ -162,7 +162,7 @@ def mass_centre_with_jacobian(kinematics: Kinematics) -> tuple[np.ndarray, np.nd
 
 
 def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
-    """Part of each body in 1/2 v^T H v [J], by name, and that of the rotors as "rotors".
+    """Part of each body in 1/2 v^T M v [J], by name, and that of the rotors as "rotors".
 
     With the deviation of an acceleration from the free one in place of v, it is the part of each body in Z.
     """

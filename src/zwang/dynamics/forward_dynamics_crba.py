@@ -25,17 +25,17 @@ def velocity_parents(tree: Tree) -> list[int]:
     return parents
 
 
-def solve_mass_matrix(tree: Tree, H: Any, b: Any) -> np.ndarray:
-    """H^-1 b (nv,) by the L^T D L factorisation with the sparsity of the tree (Featherstone 2008, Tables 6.3
+def solve_mass_matrix(tree: Tree, M: Any, b: Any) -> np.ndarray:
+    """M^-1 b (nv,) by the L^T D L factorisation with the sparsity of the tree (Featherstone 2008, Tables 6.3
     and 6.5).
     """
     parents = velocity_parents(tree)
-    L, reciprocals = ltdl(H, parents)
+    L, reciprocals = ltdl(M, parents)
     return ltdl_solve(L, reciprocals, parents, b)
 
 
 def forward_dynamics_crba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
-    """Generalised accelerations a (nv,) from H(q) a + h(q, v) = tau, by CRBA and RNEA (Featherstone 2008, Ch.
+    """Generalised accelerations a (nv,) from M(q) a + h(q, v) = tau, by CRBA and RNEA (Featherstone 2008, Ch.
     6).
 
     q (nq,), v (nv,), tau (nv,): configuration, generalised velocities and generalised forces [N m or N].
@@ -45,5 +45,5 @@ def forward_dynamics_crba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
 
 def forward_dynamics_crba_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
     """Generalised accelerations a (nv,), as `forward_dynamics_crba`, at a state whose poses are known."""
-    H = crba_of(kinematics)
-    return solve_mass_matrix(kinematics.tree, H, np.array(tau) - bias_forces_of(kinematics))
+    M = crba_of(kinematics)
+    return solve_mass_matrix(kinematics.tree, M, np.array(tau) - bias_forces_of(kinematics))

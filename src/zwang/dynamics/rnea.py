@@ -38,7 +38,7 @@ def vee(F: np.ndarray) -> np.ndarray:
 
 
 def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
-    """Generalised forces tau (nv,) = H(q) a + h(q, v) by the recursive Newton-Euler algorithm (Featherstone
+    """Generalised forces tau (nv,) = M(q) a + h(q, v) by the recursive Newton-Euler algorithm (Featherstone
     2008, Table 5.1).
 
     q (nq,), v (nv,), a (nv,): configuration, generalised velocities and generalised accelerations.

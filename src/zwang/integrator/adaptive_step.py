@@ -27,7 +27,7 @@ TERMINATED = "a terminal event occurred"
 SMALL_STEP = 1e-10  # of the whole time; SMALL_STEPS of them in succession are no progress
 SMALL_STEPS = 300
 SWITCHES_AT_ONCE = 50  # switches of modes within SMALL_STEP that are no progress
-STALLED = "the step size decreased without end: the derivative jumps in this state"
+STAGNATED = "the step size decreased without end: the derivative jumps in this state"
 LEAST_RTOL = 3e-14  # the smallest relative tolerance that SciPy's solvers accept
 
 
@@ -206,7 +206,7 @@ def _integrated(
             switches = [*switches[1 - SWITCHES_AT_ONCE :], begin]
             passed = begin - switches[0]
             if len(switches) == SWITCHES_AT_ONCE and passed <= SMALL_STEP * (times[-1] - times[0]):
-                return DenseTrajectory(np.array(rows), begin, STALLED)
+                return DenseTrajectory(np.array(rows), begin, STAGNATED)
         if begin >= ends[0]:
             ends, since = ends[1:], begin
     return DenseTrajectory(np.array(rows), float(times[-1]))
@@ -253,7 +253,7 @@ class _Steps:
                 return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
             small_steps = small_steps + 1 if solver.t - solver.t_old < small else 0
             if small_steps == SMALL_STEPS:
-                return _Segment(float(solver.t), solver.y, failure=STALLED)
+                return _Segment(float(solver.t), solver.y, failure=STAGNATED)
             at = partial(_solution_at, solver.dense_output(), self.project)
             switch = None if self.modes is None else self.modes.next_switch(solver.t_old, solver.t, at)
             reached, terminal = solver.t if switch is None else switch, None

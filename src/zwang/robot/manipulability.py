@@ -135,14 +135,14 @@ class Manipulability:
     def inertia_ellipsoid(self) -> ManipulabilityEllipsoid:
         """Asada's inertia ellipsoid: half lengths 1 / sqrt(apparent mass) along the principal axes.
 
-        The apparent mass at the frame is (J H^-1 J^T)^-1.
+        The apparent mass at the frame is (J M^-1 J^T)^-1.
         Source: Asada, J. Dynamic Systems, Measurement and Control 105 (1983) 131.
         """
-        H, J = (
+        M, J = (
             self.space.mass_matrix(self.mechanism, self.q),
             self.space.full_jacobian(self.mechanism, self.q),
         )
-        inverse = J @ np.linalg.solve(H, J.swapaxes(-1, -2))
+        inverse = J @ np.linalg.solve(M, J.swapaxes(-1, -2))
         values, axes = np.linalg.eigh(inverse)
         lengths = np.sqrt(np.maximum(values[..., ::-1], 0))
         return ManipulabilityEllipsoid(self.space.in_components(axes[..., ::-1]), lengths)
@@ -151,18 +151,18 @@ class Manipulability:
         """Dynamic manipulability ellipsoid: accelerations from rest by joint torques of unit norm.
 
         torque_limits (nv,) [N m, N]: the scale of each torque, by default 1. Gravity is not included. The
-        ellipsoid is that of J H^-1 B^T diag(limits) with v = B u.
+        ellipsoid is that of J M^-1 B^T diag(limits) with v = B u.
         Source: Yoshikawa, J. Robotic Systems 2 (1985) 113.
         """
         nv, B = self.mechanism.nv, self.space.full_transformation.basis(self.q)
         limits = np.ones(nv) if torque_limits is None else validation.array(torque_limits, "torque_limits")
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
-        H, J = (
+        M, J = (
             self.space.mass_matrix(self.mechanism, self.q),
             self.space.full_jacobian(self.mechanism, self.q),
         )
-        scaled = np.linalg.solve(H, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
+        scaled = np.linalg.solve(M, J.swapaxes(-1, -2)).swapaxes(-1, -2) @ B.swapaxes(-1, -2) * limits
         U, s, _ = np.linalg.svd(scaled, full_matrices=False)
         return ManipulabilityEllipsoid(self.space.in_components(U), s)
 

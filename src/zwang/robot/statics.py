@@ -299,10 +299,10 @@ def _equilibrium(
     K: np.ndarray,
     iterations: int,
 ) -> Equilibrium:
-    """The equilibrium with its stability, and its natural frequencies from K x = omega^2 H x."""
+    """The equilibrium with its stability, and its natural frequencies from K x = omega^2 M x."""
     B = system.B(q) @ N
-    H = B.T @ _floats(crba(system.m.tree, q)) @ B
-    L = np.linalg.inv(np.linalg.cholesky(H)) if len(H) else H
+    M = B.T @ _floats(crba(system.m.tree, q)) @ B
+    L = np.linalg.inv(np.linalg.cholesky(M)) if len(M) else M
     squares = np.linalg.eigvalsh(L @ K @ L.T)
     slack = 1e-7 * max(1.0, np.abs(squares).max() if len(squares) else 0.0)
     stable = bool((squares > slack).all()) if not (np.abs(squares) <= slack).any() else None

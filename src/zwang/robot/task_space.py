@@ -63,10 +63,10 @@ class TaskSpace:
         return self._directions(J @ self.full_transformation.basis(q), R)
 
     def mass_matrix(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
-        """B^T H B (..., n, n) by the independent velocities of all joints."""
-        (H,) = self._function(m, "mass_matrix", q)
+        """B^T M B (..., n, n) by the independent velocities of all joints."""
+        (M,) = self._function(m, "mass_matrix", q)
         B = self.full_transformation.basis(q)
-        return B.swapaxes(-1, -2) @ H @ B
+        return B.swapaxes(-1, -2) @ M @ B
 
     def jacobian_derivative(self, m: Mechanism, q: np.ndarray) -> np.ndarray:
         """dJ (..., m, n, n): the derivative of J along each independent velocity.
@@ -230,7 +230,7 @@ def _span(columns: np.ndarray) -> np.ndarray:
 def _function(same: IdentityKey, frame: str, kind: str, compiled: bool) -> BatchFunction:
     """A function of q (..., nq), cached.
 
-    kind: "jacobian" gives J in world axes and R of the frame, "derivative" J, R and dJ, "mass_matrix" H.
+    kind: "jacobian" gives J in world axes and R of the frame, "derivative" J, R and dJ, "mass_matrix" M.
     """
     m = same.mechanism
     placement = m.tree.placement(frame)

@@ -41,10 +41,11 @@ class ContactLabel(NamedTuple):
 class ContactState(NamedTuple):
     """A candidate contact in one state.
 
-    active: whether its rows act. distance [m]: the signed distance. position (3,) [m]: in the world. frame
-    (3, 3): the contact axes as rows, in world axes: the normal, from shape a to shape b, and two tangents.
-    force (6,): the force and the torque on the body of b, in contact axes [N, N m]. Only the distance is
-    meaningful where the contact is not active, and it is `FAR` where the shapes are far from each other.
+    active: whether its rows are active. distance [m]: the signed distance. position (3,) [m]: in the world.
+    frame (3, 3): the contact axes as rows, in world axes: the normal, from shape a to shape b, and two
+    tangents. force (6,): the force and the torque on the body of b, in contact axes [N, N m]. Only the
+    distance is meaningful where the contact is not active, and it is `FAR` where the shapes are far from each
+    other.
     """
 
     active: Any

@@ -36,10 +36,10 @@ HARD_CLOSE = 1e-7  # [m, rad] of the distance of a hard row, or [m/s, rad/s] of 
 
 
 def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any = True) -> Any:
-    """Whether a row would start or stop acting if a distance or its residual changed by `CLOSE`, or a contact
-    point has a kink within it.
+    """Whether a row would become active or inactive if a distance or its residual changed by `CLOSE`, or a
+    contact point has a kink within it.
 
-    corrects: whether the distances of hard contacts that act may have either sign. Only a penetration is
+    corrects: whether the distances of active hard contacts may have either sign. Only a penetration is
     corrected, so that the derivative by a distance of 0 is one-sided.
     """
     rows = motion.found.rows

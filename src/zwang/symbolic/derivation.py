@@ -307,9 +307,11 @@ def _gradient(function: Callable[[Any], Any], n: int) -> Callable[[Any], np.ndar
 
 
 def by_newton_euler(state: SymbolicState) -> ProjectedEquations:
-    """H V column by column, and h, by the recursive Newton-Euler algorithm (Featherstone 2008, Table 5.1)."""
+    """M(q) V column by column, and h, by the recursive Newton-Euler algorithm (Featherstone 2008, Table
+    5.1).
+    """
     tree = state.tree
-    # h + H v_rate, then the columns H V without gravity and velocity
+    # h + M(q) v_rate, then the columns M(q) V without gravity and velocity
     bias = rnea(tree, state.q, state.v, state.v_rate)
     without_gravity = Tree(tree.links, tree.placements, tree.rigid_bodies, np.zeros(3, int), tree.nq, tree.nv)
     columns = [rnea(without_gravity, state.q, np.zeros(tree.nv, int), c) for c in state.V.T]

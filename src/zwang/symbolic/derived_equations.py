@@ -230,7 +230,7 @@ class DerivedEquations:
 
     @cached_property
     def multipliers(self) -> dict[str, sp.Matrix]:
-        """By constraint the multipliers of its independent rows, in u_dot: H v_dot + h - Q = A^T lambda."""
+        """Multipliers of the independent rows by constraint, in u_dot: M(q) v_dot + h - Q = A^T lambda."""
         found: dict[str, list[Any]] = {}
         for name, value in zip(self._reduction.names, self._lam, strict=True):
             found.setdefault(name, []).append(value)
@@ -272,8 +272,8 @@ class DerivedEquations:
         if isinstance(self._form, ExpandedForm):
             return [], self.mass_matrix
         m, V = len(self.symbols.u), self._state.V
-        H = composite_mass_matrix(self._state.tree, self._state.q)
-        projected = H if self._reduction.trivial else V.T @ H @ V
+        M = composite_mass_matrix(self._state.tree, self._state.q)
+        projected = M if self._reduction.trivial else V.T @ M @ V
         defined, written = self._form.definitions(list(projected.flat))
         return defined, sp.Matrix(m, m, written)
 
@@ -356,7 +356,7 @@ class DerivedEquations:
         s, e = self._state, self._reduction
         if not len(e.A):
             return np.zeros(0, int)
-        # H v_dot + h - Q = A^T lambda, with v_dot = V u_dot + v_rate
+        # M(q) v_dot + h - Q = A^T lambda, with v_dot = V u_dot + v_rate
         u_dot = self._u_dot
         unit = np.eye(s.tree.nv, dtype=int)
         unreduced = derivation.SymbolicState(s.tree, s.q, s.v, unit, s.v_rate, s.generalized_forces)
@@ -370,17 +370,17 @@ class DerivedEquations:
         return sp.Matrix(rows, cols, [self._form.show(x) for x in array.flat])
 
 
-def _solved(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b for a symmetric positive definite H, by elimination down the diagonal."""
-    n, H, b = len(b), H.copy(), b.copy()
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A^-1 b for a symmetric positive definite A, by elimination down the diagonal."""
+    n, A, b = len(b), A.copy(), b.copy()
     for k in range(n):
         for i in range(k + 1, n):
-            factor = H[i, k] / H[k, k]
-            H[i, k:] = H[i, k:] - factor * H[k, k:]
+            factor = A[i, k] / A[k, k]
+            A[i, k:] = A[i, k:] - factor * A[k, k:]
             b[i] = b[i] - factor * b[k]
     x: list[Any] = [0] * n
     for k in reversed(range(n)):
-        x[k] = (b[k] - sum((H[k, j] * x[j] for j in range(k + 1, n)), start=0)) / H[k, k]
+        x[k] = (b[k] - sum((A[k, j] * x[j] for j in range(k + 1, n)), start=0)) / A[k, k]
     return np.array(x, dtype=object)
 
 

@@ -33,9 +33,9 @@ def by_lagrange(state: SymbolicState) -> ProjectedEquations:
     tree, q, v, n = state.tree, state.q, state.v, state.tree.nv
     poses, q_dot = poses_with_summed_angles(tree, q)[0], configuration_rate(tree, q, v)
     p = [_momentum(tree, poses, v, k) for k in range(n)]
-    # p = H v is linear in v, so the columns of H are the momenta at unit velocities
+    # p = M v is linear in v, so the columns of M are the momenta at unit velocities
     upper = {(i, j): _momentum(tree, poses, _unit(n, j), i) for j in range(n) for i in range(j + 1)}
-    H = np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)], dtype=object)
+    M = np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)], dtype=object)
     # p_dot, with the poses and velocities as dual numbers
     moving = poses_with_summed_angles(tree, _seeded(Dual, q, q_dot))[0]
     v_moving = _seeded(Dual, v, state.v_rate)
@@ -43,7 +43,7 @@ def by_lagrange(state: SymbolicState) -> ProjectedEquations:
     derivatives = np.array([_lagrangian_derivative(tree, q, v, k) for k in range(n)], dtype=object)
     inertial = p_dot + _hamel_terms(tree, v, p) - derivatives
     return ProjectedEquations(
-        symmetric_product(state.V, H @ state.V), state.V.T @ (state.generalized_forces - inertial)
+        symmetric_product(state.V, M @ state.V), state.V.T @ (state.generalized_forces - inertial)
     )
 
 
