@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import sympy as sp
@@ -143,6 +144,69 @@ def test_friction_and_offsets_have_columns_of_every_joint():
     np.testing.assert_array_equal(Y[1], np.hstack([np.diag(np.sign(v[1])), np.eye(6)]))
     names = [p.name for p in zw.identify.parameters(m, ("friction", "offset"))]
     assert names[0] == "friction_shoulder_pan_joint" and names[-1] == "offset_wrist_3_joint"
+
+
+def with_motors(m: zw.Mechanism) -> zw.Mechanism:
+    """With motors on all joints, one of them a velocity servo, and one actuator on a frame."""
+    forces = [zw.Motor(f"motor{k}", j.name, gear=2.0 + k) for k, j in enumerate(m.joints[1:])]
+    servo = zw.Actuator("servo", joint=m.joints[0].name, gear=(2.0,), gain=(5, 0.3, 0), bias=(0.2, -5, -0.7))
+    pull = zw.Actuator("pull", frame=m.bodies[-1].name, gear=(1, 2, 3, 0.1, 0.2, 0.3), gain=(4, 0, 0))
+    return m.replace(forces=(*m.forces, *forces, servo, pull))
+
+
+def actuator_forces(model: mujoco.MjModel, q: np.ndarray, v: np.ndarray, control: np.ndarray) -> np.ndarray:
+    """MuJoCo's generalised forces of the actuators."""
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, control
+    mujoco.mj_forward(model, data)
+    return data.qfrc_actuator
+
+
+def test_motors_have_columns_by_their_inputs(tmp_path):
+    """Driven by its motors alone, a mechanism moves with the acceleration a at which Y pi = 0."""
+    m, rng = with_motors(with_friction(robot("ur10"), 0.1, 0.3, 0)), np.random.default_rng(0)
+    file = tmp_path / "robot.xml"
+    zw.write_mjcf(m.replace(bodies=[replace(b, geometry=()) for b in m.bodies]), file, strict=False)
+    model = mujoco.MjModel.from_xml_path(str(file))
+    q, v, _ = states(m, 40)
+    control = rng.normal(size=(40, len(m.inputs)))
+    tau = np.array([actuator_forces(model, *x) for x in zip(q, v, control, strict=True)])
+    a = zw.compile(m).forward_dynamics(q, v, tau)
+    kinds = ("inertia", "armature", "damping", "stiffness", "motor")
+    pi = values(m, kinds)
+    for compiled in (True, False):
+        Y = zw.identify.regressor(m, q, v, a, kinds=kinds, control=control, compiled=compiled)
+        assert abs(Y @ pi).max() <= 1e-11 * abs(tau).max()
+        np.testing.assert_allclose(Y[..., -len(m.inputs) - 4 :] @ pi[-len(m.inputs) - 4 :], -tau, atol=1e-12)
+
+
+def test_a_symbolic_motor_constant_multiplies_the_input():
+    k, u, x, rate, acceleration = sp.symbols("k u x rate acceleration")
+    m = double_pendulum().replace(forces=[zw.Motor("drive", "elbow", gear=k)])
+    kinds = ("motor",)
+    (parameter,) = zw.identify.parameters(m, kinds)
+    assert (parameter.name, parameter.value, parameter.unit) == ("motor_drive", k, "N m/unit")
+    Y = zw.identify.regressor(m, [x, 0], [rate, 0], [acceleration, 0], kinds=kinds, control=[u])
+    assert Y.tolist() == [[0], [-u]]
+
+
+ONE = {"kinds": "motor", "control": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("forces", "arguments", "what"),
+    [
+        ([zw.Motor("drive", "elbow")], {"kinds": ("motor",)}, "control"),
+        ([zw.Motor("drive", "elbow")], {"control": [1.0]}, "control"),
+        ([], {"kinds": ("motor",), "control": []}, "no motors"),
+        ([zw.Actuator("drive", joint="elbow", force_range=(-1, 1))], ONE, "range"),
+        ([zw.Wrench("lower", (1, 0, 0), input="push")], ONE, "push"),
+    ],
+)
+def test_motors_without_constants_are_refused(forces, arguments, what):
+    m = double_pendulum().replace(forces=forces)
+    with pytest.raises(DescriptionError, match=what):
+        zw.identify.regressor(m, [0, 0], [0, 0], [0, 0], **arguments)
 
 
 def test_a_rigidly_attached_body_is_part_of_its_parent():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
+from tests.identification.test_closed_loops import DRIVES, drive, five_bar, lagrange_forces
 from tests.identification.test_fit import motion
 from zwang.cli import main
 from zwang.errors import LoadError
@@ -105,8 +106,9 @@ def test_the_report_of_a_fit_by_simulation(tmp_path):
     assert np.abs(fit.simulated - fit.measured).max() < 1.5e-3 and fit.time.shape == fit.measured.shape[:2]
 
 
-def write_csv(path, data: zw.identify.Measurements, parts=("q", "v", "a", "tau")) -> None:
-    names = ("shoulder", "elbow")
+def write_csv(
+    path, data: zw.identify.Measurements, parts=("q", "v", "a", "tau"), names=("shoulder", "elbow")
+) -> None:
     header = ["time", *(f"{part}_{name}" for part in parts for name in names)]
     table = np.column_stack([data.time, *(getattr(data, part) for part in parts)])
     np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.17g")
@@ -150,6 +152,55 @@ def test_the_command_fits_by_simulation(call, tmp_path):
     np.testing.assert_allclose(zw.inverse_dynamics(fitted, *state), expected, rtol=0.02)
     status, text = call("record.csv", "--method", "simulation", "--cutoff", "5")
     assert status == 1 and "leave out --cutoff" in text
+
+
+def interval(text: str, name: str) -> tuple[float, float]:
+    """The interval of a base parameter in a printed report."""
+    line = next(x for x in text.splitlines() if x.startswith(f"{name} ") and " to " in x)
+    found = re.search(r"(\S+) to (\S+)", line)
+    assert found
+    return float(found[1]), float(found[2])
+
+
+def test_the_command_fits_stribeck_friction_and_motor_constants(call, tmp_path):
+    data = samples(0.05)
+    v = data.v[:, 0]
+    data.tau[:, 0] += 0.5 * np.sign(v) + 2.0 * np.exp(-((v / 0.4) ** 2)) * np.sign(v)
+    data.tau[:, 1] /= 0.05
+    write_csv(tmp_path / "current.csv", data)
+    arguments = ["--kind", "inertia", "--kind", "damping", "--kind", "friction", "--stribeck", "shoulder",
+                 "--motor", "elbow", "--no-check-units"]  # fmt: skip
+    status, text = call("current.csv", *arguments)
+    assert status == 0
+    for name, exact in {
+        "stribeck_shoulder": 2.0,
+        "stribeck_velocity_shoulder": 0.4,
+        "motor_elbow": 0.05,
+    }.items():
+        lower, upper = interval(text, name)
+        assert lower < exact < upper and upper - lower < 0.1 * exact, name
+    status, text = call("current.csv", *arguments, "--method", "simulation")
+    assert status == 1 and "leave out --stribeck and --motor" in text
+    status, text = call("current.csv", "--stribeck", "elbw")
+    assert status == 1 and "elbow" in text
+
+
+def test_the_command_fits_a_closed_loop(call, tmp_path):
+    linkage = five_bar()
+    (tmp_path / "arm.json").write_text(linkage.to_json())
+    t, *given = drive(400)
+    q, v, a = zw.identify.closed_loop_motion(linkage, *given, independent=DRIVES)
+    tau = np.zeros_like(v)
+    tau[:, [linkage.joint(n).v.start for n in DRIVES]] = [
+        lagrange_forces(*state) for state in zip(*given, strict=True)
+    ]
+    write_csv(tmp_path / "loop.csv", zw.identify.Measurements(t, q, v, a, tau), names=linkage.speed_names)
+    options = [x for name in DRIVES for x in ("--independent", name)]
+    status, text = call("loop.csv", "--kind", "inertia", *options)
+    found = zw.identify.base_parameters(linkage, kinds="inertia", independent=DRIVES)
+    assert status == 0 and f"{len(found)} base parameters of {len(found.parameters)} parameters" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith(DRIVES)]
+    assert len(rows) == len(DRIVES) and all(float(row[2]) < 1e-3 * float(row[1]) for row in rows)
 
 
 def test_the_command_rejects_bad_data(call, tmp_path):

@@ -20,58 +20,98 @@ from zwang.errors import LoadError, StateError, visible
 Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]
 
 
+Data = Annotated[
+    Path,
+    Parameter(
+        help="CSV file with the columns time, q_COORDINATE and tau_VELOCITY, and optionally v_VELOCITY and "
+        "a_VELOCITY, in SI units."
+    ),
+]
+Report = Annotated[Path | None, Parameter(help="Write the report to this web page (.html).")]
+FittedModel = Annotated[
+    Path | None, Parameter(name="--out", help="Write the fitted model (.urdf, .xml, .mjcf or .json).")
+]
+Kinds = Annotated[
+    list[Kind] | None,
+    Parameter(
+        help="A kind of parameters to fit. May be given several times; by default inertia, armature, damping "
+        "and friction.",
+        negative=(),
+    ),
+]
+Cutoff = Annotated[
+    float | None, Parameter(help="Cutoff of the low-pass filter [Hz]; by default nothing is filtered.")
+]
+Estimator = Annotated[
+    Literal["weighted", "ordinary", "total"], Parameter(help="Least squares: by joint, plain, or total.")
+]
+Robust = Annotated[bool, Parameter(help="Reduce the weight of outliers (Huber's loss).")]
+Method = Annotated[
+    Literal["forces", "simulation"],
+    Parameter(
+        help="Fit the measured forces by inverse dynamics, or simulated coordinates to measured ones, also "
+        "through contacts, limits and dry friction."
+    ),
+]
+Fixed = Annotated[
+    list[str] | None,
+    Parameter(
+        help="A joint that did not move, fixed in its default position. May be given several times.",
+        negative=(),
+    ),
+]
+Stribeck = Annotated[
+    list[str] | None,
+    Parameter(
+        help="A joint with Stribeck friction, which is larger at low velocities. May be given several times.",
+        negative=(),
+    ),
+]
+MotorJoints = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--motor",
+        help="A joint whose measured force is a signal, such as a current, with an unknown constant; add "
+        "--no-check-units. May be given several times.",
+        negative=(),
+    ),
+]
+Independent = Annotated[
+    list[str] | None,
+    Parameter(
+        help="A joint with a motor, of a mechanism with closed loops; name all of them. May be given several "
+        "times.",
+        negative=(),
+    ),
+]
+CheckUnits = Annotated[bool, Parameter(help="Reject data whose magnitudes indicate wrong units.")]
+
+
 @app.command(
     help_epilogue=examples(
         "zwang identify arm.urdf data.csv --report out.html",
         "zwang identify arm.urdf data.csv --cutoff 10 --kind inertia --kind damping --kind friction",
+        "zwang identify arm.urdf data.csv --stribeck joint1 --motor joint2 --no-check-units",
         "zwang identify arm.urdf data.csv --method simulation --report out.html",
         "zwang identify panda.urdf data.csv --fix panda_finger_joint1 --out fitted.urdf",
     )
 )
 def identify(
     model: Model,
-    data: Annotated[
-        Path,
-        Parameter(
-            help="CSV file with the columns time, q_COORDINATE and tau_VELOCITY, and optionally v_VELOCITY "
-            "and a_VELOCITY, in SI units."
-        ),
-    ],
+    data: Data,
     *,
-    report: Annotated[Path | None, Parameter(help="Write the report to this web page (.html).")] = None,
-    out_file: Annotated[
-        Path | None, Parameter(name="--out", help="Write the fitted model (.urdf, .xml, .mjcf or .json).")
-    ] = None,
-    kind: Annotated[
-        list[Kind] | None,
-        Parameter(
-            help="A kind of parameters to fit. May be given several times; by default inertia, armature, "
-            "damping and friction.",
-            negative=(),
-        ),
-    ] = None,
-    cutoff: Annotated[
-        float | None, Parameter(help="Cutoff of the low-pass filter [Hz]; by default nothing is filtered.")
-    ] = None,
-    estimator: Annotated[
-        Literal["weighted", "ordinary", "total"], Parameter(help="Least squares: by joint, plain, or total.")
-    ] = "weighted",
-    robust: Annotated[bool, Parameter(help="Reduce the weight of outliers (Huber's loss).")] = False,
-    method: Annotated[
-        Literal["forces", "simulation"],
-        Parameter(
-            help="Fit the measured forces by inverse dynamics, or simulated coordinates to measured ones, "
-            "also through contacts, limits and dry friction."
-        ),
-    ] = "forces",
-    fix: Annotated[
-        list[str] | None,
-        Parameter(
-            help="A joint that did not move, fixed in its default position. May be given several times.",
-            negative=(),
-        ),
-    ] = None,
-    check_units: Annotated[bool, Parameter(help="Reject data whose magnitudes indicate wrong units.")] = True,
+    report: Report = None,
+    out_file: FittedModel = None,
+    kind: Kinds = None,
+    cutoff: Cutoff = None,
+    estimator: Estimator = "weighted",
+    robust: Robust = False,
+    method: Method = "forces",
+    fix: Fixed = None,
+    stribeck: Stribeck = None,
+    motor: MotorJoints = None,
+    independent: Independent = None,
+    check_units: CheckUnits = True,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
@@ -81,9 +121,14 @@ def identify(
     with their names before anything is fitted.
     """
     check_output_files({"--report": (report, PAGES)})
-    if method == "simulation" and (cutoff is not None or estimator != "weighted"):
+    of_forces = {
+        "--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
+        "--estimator": None if estimator == "weighted" else estimator,
+    }  # fmt: skip
+    given = [name for name, value in of_forces.items() if value is not None]
+    if method == "simulation" and given:
         raise StateError(
-            "--method simulation compares coordinates as measured; leave out --cutoff and --estimator"
+            f"--method simulation compares coordinates as measured; leave out {' and '.join(given)}"
         )
     write = None if out_file is None else writer_of(out_file)
     if not data.exists():
@@ -93,7 +138,10 @@ def identify(
     loss = "huber" if robust else "linear"
     if method == "forces":
         kinds = kind or ("inertia", "armature", "damping", "friction")
-        found = zw.identify.fit(m, samples, kinds=kinds, estimator=estimator, loss=loss)
+        found = zw.identify.fit(
+            m, samples, kinds=kinds, estimator=estimator, loss=loss,
+            stribeck=stribeck or (), motors=motor or (), independent=independent,
+        )  # fmt: skip
     else:
         found = _by_simulation(m, samples, kind or ("inertia", "damping", "friction"), loss)
     result = zw.identify.report(found)

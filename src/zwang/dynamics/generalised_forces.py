@@ -100,6 +100,17 @@ def actuator_forces_of(
     activation: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
     """`actuator_forces` at the state of a record of kinematics."""
+    tau = unclipped_actuator_forces(mechanism, kinematics, control, activation)
+    return clip_to_actuator_ranges(mechanism, tau)
+
+
+def unclipped_actuator_forces(
+    mechanism: Mechanism,
+    kinematics: Kinematics,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None = None,
+) -> np.ndarray:
+    """`actuator_forces` before they are clipped to the `actuator_range` of their joints."""
     tau = np.array([0] * mechanism.nv)
     for force in mechanism.forces:
         match force:
@@ -112,7 +123,7 @@ def actuator_forces_of(
                 tau = tau + _actuator_force(mechanism, force, kinematics, control.get(force.name, 0), state)
             case Wrench(input=str() as name):
                 tau = tau + control.get(name, 0) * wrench_force(mechanism, force, kinematics)
-    return clip_to_actuator_ranges(mechanism, tau)
+    return tau
 
 
 def clip_to_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import ArgumentError, DescriptionError, StateError, UnknownNameError
-from zwang.mechanism.force_elements import Damper, GravityCompensation, PointSpring, Spring, Wrench
+from zwang.mechanism.force_elements import (
+    Actuator,
+    Damper,
+    GravityCompensation,
+    Motor,
+    PointSpring,
+    Spring,
+    Wrench,
+)
 from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
@@ -19,8 +27,14 @@ from zwang.scalar import is_zero, real_array
 KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
 """The kinds of parameters. "inertia" stands for the ten inertial parameters of every moving body."""
 
+WITH_CONTROL = (*KINDS, "motor")
+"""The kinds of parameters of a regressor that is given the inputs of the motors."""
+
 NONNEGATIVE = ("mass", "armature", "damping", "friction", "load friction", "Stribeck velocity")
 """The kinds of parameters that no physical mechanism has negative, besides moments of inertia."""
+
+MOTOR = "motor constant"
+"""The kind of a motor's constant: its force by its input, the torque constant times the gear ratio."""
 
 INERTIAL_NAMES = ("m", "mc_x", "mc_y", "mc_z", "I_xx", "I_xy", "I_yy", "I_xz", "I_yz", "I_zz")
 INERTIAL_KINDS = ("mass", *["first moment"] * 3, *["inertia"] * 6)
@@ -35,7 +49,8 @@ class Parameter:
     moment" (mass times centre of mass), "inertia" (at the origin of the body's frame), "armature", "damping",
     "friction", "offset" or "stiffness", and in a fit also "load friction", "Stribeck friction", "Stribeck
     velocity" and "motor constant". of: the body, joint, tendon or force element. unit: in SI. value:
-    that of the mechanism. element: for damping and stiffness, the force element with unit coefficient.
+    that of the mechanism. element: for damping, stiffness and motor constants, the force element with unit
+    coefficient.
     """
 
     name: str
@@ -86,10 +101,12 @@ def inertial_values(mechanism: Mechanism, origin: BodyOrigin) -> np.ndarray:
 def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tuple[Parameter, ...]:
     """The parameters pi of a mechanism, in the order of the columns of its regressor.
 
-    kinds: some of `KINDS`. By default those of which inverse dynamics consists: the inertia of every moving
-    body, and armature, damping and stiffness where the mechanism has them. "armature", "damping", "friction"
-    and "offset" give a parameter for every joint, and "stiffness" for every spring of the mechanism.
-    Raises UnknownNameError, and DescriptionError for constant wrenches and gravity compensation.
+    kinds: some of `WITH_CONTROL`. By default those of which inverse dynamics consists: the inertia of every
+    moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping",
+    "friction" and "offset" give a parameter for every joint, "stiffness" for every spring and "motor" for
+    every motor of the mechanism.
+    Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, and actuators
+    whose force is not linear in constants.
     """
     for force in mechanism.forces:
         if isinstance(force, GravityCompensation) or (isinstance(force, Wrench) and force.input is None):
@@ -98,7 +115,7 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
                 "force is not linear in the parameters alone; subtract it from tau, and leave it out with "
                 "mechanism.replace(forces=...)"
             )
-    wanted = KINDS if kinds is None else kinds_of(kinds)
+    wanted = KINDS if kinds is None else kinds_of(kinds, WITH_CONTROL)
     every = kinds is not None
     found: list[Parameter] = []
     if "inertia" in wanted:
@@ -113,6 +130,8 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
         found += [Parameter(f"offset_{j.name}", "offset", j.name, _force(j), 0.0) for j in mechanism.joints]
     if "stiffness" in wanted:
         found += _stiffness(mechanism)
+    if "motor" in wanted:
+        found += _motor_constants(mechanism)
     return tuple(_with_unique_names(found))
 
 
@@ -194,6 +213,48 @@ def _stiffness(mechanism: Mechanism) -> list[Parameter]:
     return found
 
 
+def _motor_constants(mechanism: Mechanism) -> list[Parameter]:
+    """The constants of motors and actuators, each with its unit element: the force by the input, and of
+    actuators those by their length and velocity that are not zero.
+    """
+    found = []
+    for force in mechanism.forces:
+        if isinstance(force, Motor):
+            unit = f"{_force(mechanism.joint(force.joint))}/unit"
+            element = replace(force, gear=1)
+            found.append(Parameter(f"motor_{force.name}", MOTOR, force.name, unit, force.gear, element))
+        elif isinstance(force, Actuator):
+            found += _actuator_constants(force)
+        elif isinstance(force, Wrench):
+            raise DescriptionError(
+                f"the wrench with the input {force.input!r} is not a motor; subtract its force from tau, and "
+                "leave it out with mechanism.replace(forces=...)"
+            )
+    return found
+
+
+def _actuator_constants(force: Actuator) -> Iterator[Parameter]:
+    """The coefficients of gain and bias of an actuator that are not zero."""
+    for what, given in (
+        ("activation dynamics", force.activation),
+        ("a muscle", force.muscle),
+        ("a force_range", force.force_range),
+    ):
+        if given is not None:
+            raise DescriptionError(
+                f"actuator {force.name!r} has {what}, by which its force is not linear in its constants; "
+                "leave it out with mechanism.replace(forces=...)"
+            )
+    suffixes = ("", "_length", "_velocity")
+    zero = replace(force, gain=(0, 0, 0), bias=(0, 0, 0))
+    for part in ("gain", "bias"):
+        for k, (value, suffix) in enumerate(zip(getattr(force, part), suffixes, strict=True)):
+            if not is_zero(value):
+                element = replace(zero, **{part: tuple(int(i == k) for i in range(3))})
+                head = "motor" if part == "gain" else "bias"
+                yield Parameter(f"{head}_{force.name}{suffix}", MOTOR, force.name, "SI", value, element)
+
+
 def _slides(index: JointIndex) -> bool:
     return index.kind == "prismatic"
 
@@ -206,14 +267,14 @@ def _ends(spring: PointSpring) -> str:
     return f"{spring.a[0]}, {spring.b[0]}"
 
 
-def kinds_of(kinds: Any) -> tuple[str, ...]:
+def kinds_of(kinds: Any, known: Sequence[str] = KINDS) -> tuple[str, ...]:
     """Kinds of parameters by name. Raises UnknownNameError, and ArgumentError for other than names."""
     found = (kinds,) if isinstance(kinds, str) else tuple(kinds) if isinstance(kinds, Iterable) else (kinds,)
     for kind in found:
         if not isinstance(kind, str):
-            raise ArgumentError(f"kinds is {short_repr(kinds)}; give names out of {', '.join(KINDS)}")
-        if kind not in KINDS:
-            raise UnknownNameError("kind of parameter", kind, KINDS)
+            raise ArgumentError(f"kinds is {short_repr(kinds)}; give names out of {', '.join(known)}")
+        if kind not in known:
+            raise UnknownNameError("kind of parameter", kind, known)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,11 +14,18 @@ from zwang.api import validation
 from zwang.api.cache_key import IdentityKey
 from zwang.api.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import vjp
-from zwang.dynamics.generalised_forces import passive_forces_of
+from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.identification.closed_loops import loop_closure
-from zwang.identification.parameters import Parameter, body_origins, kinds_of, parameters_of
+from zwang.identification.parameters import (
+    MOTOR,
+    WITH_CONTROL,
+    Parameter,
+    body_origins,
+    kinds_of,
+    parameters_of,
+)
 from zwang.kinematics import configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
@@ -35,6 +42,7 @@ def regressor(
     a: ArrayLike,
     *,
     kinds: Sequence[str] | None = None,
+    control: ArrayLike | None = None,
     independent: Sequence[str] | None = None,
     compiled: bool = True,
 ) -> np.ndarray:
@@ -43,6 +51,9 @@ def regressor(
     q (..., nq), v (..., nv), a (..., nv): states and generalised accelerations [SI], or single states of
     SymPy expressions, for which Y is symbolic. kinds: kinds of parameters, see `parameters`; by default
     those of which `zw.inverse_dynamics` consists. compiled: False evaluates on floats.
+    control (..., inputs): the inputs of the motors, such as currents, in the order of `mechanism.inputs`, for
+    the kind "motor". tau is then the part of the forces that the motors do not exert: 0 where only motors
+    drive the mechanism.
     independent: names of n joints whose velocities u determine all others, v = B(q) u, in a mechanism with
     closed loops, as many as its degrees of freedom. The result is then B^T Y (..., n, parameters), and
     B^T Y pi the forces at these joints, without those of the loops. The states must satisfy the loops: see
@@ -52,27 +63,31 @@ def regressor(
     Ixz, Iyz and Izz of each moving body, with the inertia about the origin of the body's frame and in its
     axes; this is the order of Pinocchio's `computeJointTorqueRegressor`. A body that is rigidly attached to
     another one is part of it. Column of a joint's armature: a; of its damping: v, and of other dampers and
-    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1.
+    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1; of the constant
+    of a motor: minus its generalised forces (nv,) at the constant 1.
 
     Raises ShapeError, StateError, UnknownNameError for another kind, ParameterError where the numbers of the
     geometry are symbols and the states are floats, and DescriptionError for constant wrenches and gravity
-    compensation, and for independent= with symbols or without hard constraints; DependentVelocitiesError
-    where the independent velocities do not determine the others.
+    compensation, for independent= with symbols or without hard constraints, for "motor" without control or
+    control without "motor", and for actuators whose force is not linear in constants;
+    DependentVelocitiesError where the independent velocities do not determine the others.
     Source: Atkeson, An, Hollerbach (1986); for loops Khalil, Dombre (2002), Section 12.6.
     """
     mechanism = validation.checked_mechanism(mechanism)
-    names = None if kinds is None else kinds_of(kinds)
-    given = [_scalars(x, name) for x, name in zip((q, v, a), "qva", strict=True)]
-    if any(x.dtype == object and not are_constant(*x.flat) for x in given):
+    names = None if kinds is None else kinds_of(kinds, WITH_CONTROL)
+    sizes = _sizes(mechanism, names, control)
+    given = dict(zip(sizes, (q, v, a, control), strict=False))
+    scalars = [_scalars(x, name) for name, x in given.items()]
+    if any(x.dtype == object and not are_constant(*x.flat) for x in scalars):
         if independent is not None:
             raise DescriptionError(
                 "independent= needs states of numbers; leave it out for symbols, and multiply Y by B^T"
             )
-        for name, x, size in zip("qva", given, (mechanism.nq, mechanism.nv, mechanism.nv), strict=True):
+        for (name, size), x in zip(sizes.items(), scalars, strict=True):
             if x.shape != (size,):
                 raise ShapeError(f"symbolic {name} must have the shape ({size},); its shape is {x.shape}")
-        return symbolic_regressor(mechanism, parameters_of(mechanism, names), *given)
-    states = checked_states(mechanism, q, v, a)
+        return symbolic_regressor(mechanism, parameters_of(mechanism, names), *scalars)
+    states = checked_states(mechanism, given, sizes)
     _check_geometry(mechanism)
     if compiled:
         Y = compiled_functions(mechanism, names).regressor(*states)
@@ -91,23 +106,38 @@ def reduced(mechanism: Mechanism, independent: Sequence[str], q: np.ndarray, x: 
 def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tuple[Parameter, ...]:
     """The parameters pi of a mechanism, as `Parameter`s in the order of the columns of its `regressor`.
 
-    kinds: some of "inertia", "armature", "damping", "friction", "offset" and "stiffness". By default those
-    of which `zw.inverse_dynamics` consists: the inertia of every moving body, and armature, damping and
+    kinds: some of "inertia", "armature", "damping", "friction", "offset", "stiffness" and "motor". By default
+    those of which `zw.inverse_dynamics` consists: the inertia of every moving body, and armature, damping and
     stiffness where the mechanism has them. If they are named, "armature", "damping", "friction" and "offset"
-    give a parameter for every joint; "stiffness" gives one for every spring of the mechanism.
+    give a parameter for every joint; "stiffness" gives one for every spring of the mechanism, "motor" those
+    of every motor: its force by its input, and of an actuator also those by its length and velocity.
     Raises UnknownNameError for another kind, and DescriptionError for constant wrenches and gravity
-    compensation.
+    compensation, and with "motor" for actuators whose force is not linear in constants.
     """
     return parameters_of(validation.checked_mechanism(mechanism), kinds)
 
 
-def checked_states(mechanism: Mechanism, q: Any, v: Any, a: Any) -> tuple[np.ndarray, ...]:
-    """q, v, a as floats with the same leading shape; quaternions are normalised.
+def _sizes(mechanism: Mechanism, kinds: tuple[str, ...] | None, control: Any) -> dict[str, int]:
+    """The sizes of q, v and a, and of the control if it is given. Raises DescriptionError where it is
+    missing.
+    """
+    sizes = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv}
+    if ("motor" in (kinds or ())) != (control is not None):
+        raise DescriptionError('give control together with the kind "motor", or neither')
+    if control is not None and not mechanism.inputs:
+        raise DescriptionError(f'mechanism {mechanism.name!r} has no motors; leave out control and "motor"')
+    return sizes if control is None else sizes | {"control": len(mechanism.inputs)}
+
+
+def checked_states(
+    mechanism: Mechanism, given: Mapping[str, Any], sizes: Mapping[str, int]
+) -> tuple[np.ndarray, ...]:
+    """q, v, a and further values as floats (..., size) with the same leading shape.
 
     Raises ShapeError or StateError, naming the argument.
     """
-    arrays = [validation.array(x, name) for x, name in ((q, "q"), (v, "v"), (a, "a"))]
-    for name, x, size in zip("qva", arrays, (mechanism.nq, mechanism.nv, mechanism.nv), strict=True):
+    arrays = [validation.array(x, name) for name, x in given.items()]
+    for (name, size), x in zip(sizes.items(), arrays, strict=True):
         if x.ndim == 0 or x.shape[-1] != size:
             raise ShapeError(f"{name} must have the shape (..., {size}); its shape is {x.shape}")
         if not np.isfinite(x).all():
@@ -119,26 +149,29 @@ def checked_states(mechanism: Mechanism, q: Any, v: Any, a: Any) -> tuple[np.nda
             if not (np.linalg.norm(arrays[0][..., part], axis=-1) > 1e-9).all():
                 raise StateError(f"the quaternion of joint {joint.name!r}, q[..., {part.start}:{part.stop}], "
                                  "is zero; give a unit quaternion (w, x, y, z)")  # fmt: skip
-    if arrays[0].shape[:-1] == arrays[1].shape[:-1] == arrays[2].shape[:-1]:
+    if all(x.shape[:-1] == arrays[0].shape[:-1] for x in arrays):
         return tuple(map(np.ascontiguousarray, arrays))
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
     return tuple(np.ascontiguousarray(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in arrays)
 
 
 def symbolic_regressor(
-    mechanism: Mechanism, chosen: Sequence[Parameter], q: Any, v: Any, a: Any
+    mechanism: Mechanism, chosen: Sequence[Parameter], q: Any, v: Any, a: Any, control: Any = ()
 ) -> np.ndarray:
-    """Y (nv, parameters) over the generic scalar, at one state."""
+    """Y (nv, parameters) over the generic scalar, at one state. control (inputs,): for motor constants."""
+    inputs = dict(zip(mechanism.inputs, control, strict=False))
     kinematics = Kinematics(mechanism.tree, configuration.normalized_configuration(mechanism.tree, q), v)
     columns: list[np.ndarray] = []
     if any(p.kind == "mass" for p in chosen):
         origins = [(origin.link, origin.p) for origin in body_origins(mechanism)]
         columns += list(inertial_regressor(kinematics, origins, a).T)
-    columns += [_column(mechanism, p, kinematics, a) for p in chosen[len(columns) :]]
+    columns += [_column(mechanism, p, kinematics, a, inputs) for p in chosen[len(columns) :]]
     return np.stack(columns, axis=1) if columns else np.zeros((mechanism.nv, 0))
 
 
-def _column(mechanism: Mechanism, parameter: Parameter, kinematics: Kinematics, a: Any) -> np.ndarray:
+def _column(
+    mechanism: Mechanism, parameter: Parameter, kinematics: Kinematics, a: Any, inputs: Mapping[str, Any]
+) -> np.ndarray:
     """The column (nv,) of a parameter that is not inertial."""
     if parameter.element is not None:
         is_tendon = isinstance(parameter.element, Tendon)
@@ -148,6 +181,8 @@ def _column(mechanism: Mechanism, parameter: Parameter, kinematics: Kinematics, 
             constraints=(),
             sensors=(),
         )
+        if parameter.kind == MOTOR:
+            return -unclipped_actuator_forces(unit, kinematics, inputs)
         return -passive_forces_of(unit, kinematics)
     column: list[Any] = [0] * mechanism.nv
     joint = mechanism.joint(parameter.of)
@@ -178,9 +213,9 @@ class CompiledRegressor:
     _regressor: Any
     _products: list[Any]
 
-    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Y (..., nv, parameters)."""
-        return self._regressor(q, v, a).reshape(*q.shape[:-1], self.mechanism.nv, len(self.chosen))
+    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, *control: np.ndarray) -> np.ndarray:
+        """Y (..., nv, parameters). control: the inputs (..., inputs), with motor constants."""
+        return self._regressor(q, v, a, *control).reshape(*q.shape[:-1], self.mechanism.nv, len(self.chosen))
 
     def gradients(
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray, C: np.ndarray
@@ -214,9 +249,10 @@ def compiled_functions(mechanism: Mechanism, kinds: tuple[str, ...] | None = Non
 def _compiled(same: IdentityKey, kinds: tuple[str, ...] | None) -> CompiledRegressor:
     m = same.mechanism
     chosen = parameters_of(m, kinds)
-    function = compile_function(
-        lambda q, v, a: symbolic_regressor(m, chosen, q, v, a), {"q": m.nq, "v": m.nv, "a": m.nv}
-    )
+    sizes = {"q": m.nq, "v": m.nv, "a": m.nv}
+    if any(p.kind == MOTOR for p in chosen):
+        sizes["control"] = len(m.inputs)
+    function = compile_function(lambda *states: symbolic_regressor(m, chosen, *states), sizes)
     return CompiledRegressor(m, chosen, function, [])
 
 
