@@ -80,6 +80,27 @@ def test_ilqr_of_a_linear_problem_is_the_least_squares_solution():
     assert found.converged and found.iterations <= 3
 
 
+def test_ilqr_follows_a_moving_goal_with_weights_of_its_own_at_each_step():
+    """The rail once more: the minimum by normal equations, as x = S u + x0 is linear."""
+    fast, steps, h, rng = zw.compile(double_integrator()), 12, 0.1, np.random.default_rng(1)
+    goal_q, goal_v = rng.normal(size=(steps + 1, 1)), rng.normal(size=(steps + 1, 1))
+    W, R, rest = rng.uniform(1, 2, (steps, 2)), rng.uniform(0.1, 1, (steps, 1)), rng.normal(size=(steps, 1))
+    cost = Quadratic(goal_q, W, R, [3.0, 4.0], v=goal_v, rest=rest)
+    found = ilqr(fast, [0.2], [0.1], np.zeros((steps, 1)), cost, step=h, integrator="euler")
+
+    def states(u):
+        v = 0.1 + h * np.cumsum(u)
+        return np.stack([0.2 + h * np.cumsum(v), v], axis=1)
+
+    S = np.stack([(states(e) - states(np.zeros(steps))).ravel() for e in np.eye(steps)], axis=1)
+    w = np.concatenate([W[1:].ravel(), [3.0, 4.0]])
+    target = np.concatenate([goal_q, goal_v], axis=1)[1:].ravel() - states(np.zeros(steps)).ravel()
+    best = np.linalg.solve(
+        S.T @ (w[:, None] * S) + np.diag(R[:, 0]), S.T @ (w * target) + R[:, 0] * rest[:, 0]
+    )
+    assert np.allclose(found.control[:, 0], best, atol=1e-6)
+
+
 def test_ilqr_swings_a_cart_pole_up_within_its_bounds():
     m = cart_pole()
     fast, steps = zw.compile(m), 120
@@ -171,6 +192,8 @@ def test_bad_arguments_are_told():
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, bounds=(1, -1))
     with pytest.raises(ShapeError, match=r"final of the cost must have the shape \(4,\)"):
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), Quadratic([0, 0], np.ones(4), [1], 1.0))
+    with pytest.raises(ShapeError, match=r"q of the cost must have the shape \(2,\) or \(6, 2\)"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), Quadratic(np.zeros((5, 2)), np.ones(4), [1], np.ones(4)))
     with pytest.raises(SimulationError, match="first guess fails"):
         ilqr(fast, [0, 0], [0, 0], np.full((5, 1), np.nan), cost)
     with pytest.raises(ShapeError, match="cost must return"):

@@ -13,6 +13,7 @@ import numpy as np
 from zwang.api import validation
 from zwang.api.compiled_derivatives import CompiledDerivatives
 from zwang.api.compiled_programs import ArrayLike, Reduction
+from zwang.api.feedback_rollout import APPLIED, REFERENCE, FeedbackRollout, feedback_arrays
 from zwang.api.function_table import check_axes, documented
 from zwang.api.parameter_values import Parameters
 from zwang.api.programs import (
@@ -28,7 +29,7 @@ from zwang.api.step_results import StepOutputs, checked_outputs, shaped_outputs
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.deprecation import renamed_arguments
 from zwang.dynamics.energy import Energy
-from zwang.errors import ArgumentError, UnknownNameError
+from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -286,6 +287,48 @@ class CompiledMechanism(CompiledDerivatives):
         done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
         states = [done.records[name] for name in names]
         return shaped_outputs(states, {name: done.records[name] for name in wanted})
+
+    def feedback_rollout(
+        self,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        control: ArrayLike,
+        gain: ArrayLike,
+        reference: Sequence[ArrayLike],
+        *,
+        activation: ArrayLike = (),
+        step: float | None = None,
+        integrator: str | None = None,
+        time: ArrayLike = 0.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        params: Parameters | None = None,
+    ) -> FeedbackRollout:
+        """The states (q, v, z) after each step, and the controls, under u = control + gain (x - reference).
+
+        q0: (..., nq). v0: (..., nv). control: (..., steps, inputs). gain: (..., steps, inputs, n), of the
+        state x = (dq, v, z) in the tangent space, n = 2 nv + nz. reference: q, v and activation, each
+        (..., steps, size); rows after the last step are not read. bounds: the lowest and highest controls,
+        each a number or (inputs,), to which u is clipped. activation, step, integrator, time, params: as for
+        `rollout`.
+
+        All steps run in compiled code, warm-started as in `rollout`. Raises what `rollout` does, and
+        ArgumentError for bounds without room.
+        """
+        key = ("feedback_rollout", *self._step_key(step, integrator)[1:])
+        given = {"q0": q0, "v0": v0, "activation": activation, "control": control, "gain": gain}
+        q, v, z, u, K = (validation.array(x, name) for name, x in given.items())
+        if u.ndim < 2:
+            raise ShapeError(f"control must have the shape (..., steps, inputs); its shape is {u.shape}")
+        goals = [validation.array(x, "reference") for x in reference]
+        arrays = [q, v, z, u, *self._time(time), *feedback_arrays(self.mechanism, u, K, goals, bounds)]
+        if params is not None or self._symbolic:
+            arrays += self._parameters(params)
+        function: Any = self._compiled(key)
+        arrays += empty_warm_start(function.program)
+        record = ("q", "v", "activation", APPLIED)
+        over_time = ("control", "gain", *REFERENCE.values())
+        done = run_steps(function, *arrays, steps=u.shape[-2], over_time=over_time, record=record)
+        return FeedbackRollout(*(done.records[name] for name in record))
 
     def rollout_gradient(
         self,

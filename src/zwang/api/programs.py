@@ -12,6 +12,7 @@ import numpy as np
 
 from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.api import validation
+from zwang.api.feedback_rollout import feedback_sizes, feedback_step
 from zwang.api.function_table import (
     ARGUMENTS,
     CONFIGURATION,
@@ -140,8 +141,9 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
 
     key: a name of the table; (name, *options); ("step", h, integrator) or ("step", h, integrator,
     coordinate_reduction), and likewise "rollout"; ("step_outputs", outputs, h, ...), and likewise
-    "rollout_outputs"; ("jacobian", key, inputs). Raises UnknownNameError, CompileError or DescriptionError,
-    and TraceError for the Jacobian of a program with loops or branches.
+    "rollout_outputs"; ("feedback_rollout", h, integrator); ("jacobian", key, inputs). Raises
+    UnknownNameError, CompileError or DescriptionError, and TraceError for the Jacobian of a program with
+    loops or branches.
     """
     return trace_and_optimise(*_text_of(mechanism, key))
 
@@ -155,6 +157,8 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
         return _step_text(mechanism, name, options, ())
     if name in ("step_solution", "step_tangent", "sensor_tangent") and len(options) == 2:
         return _derivative_text(mechanism, name, *options)
+    if name == "feedback_rollout" and len(options) == 2:
+        return _feedback_text(mechanism, *options)
     if name in ("step_outputs", "rollout_outputs") and options:
         return _step_text(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)
@@ -256,6 +260,16 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
         return {STEP_PORTS.get(name, name): x for name, x in program(**given, carried=carried).items()}
 
     return _with_parameters(mechanism, traced, inputs, {"q"}, WARM_START if rollout else "")
+
+
+def _feedback_text(mechanism: Mechanism, h: float, integrator: str) -> TracedText:
+    """The text of a step under feedback about a reference trajectory."""
+
+    def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
+        return feedback_step(m, h, integrator, values, carried)
+
+    inputs = feedback_sizes(mechanism, _step_inputs(mechanism))
+    return _with_parameters(mechanism, traced, inputs, {"q", "reference_q"}, WARM_START)
 
 
 def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str) -> TracedText:

@@ -1,59 +1,37 @@
 """Trajectory optimisation by the iterative linear-quadratic regulator (iLQR).
 
     backward   Q_x = l_x + A^T V_x,          Q_u = l_u + B^T V_x
-               Q_xx = l_xx + A^T V_xx A,     Q_uu = l_uu + B^T V_xx B + mu I,     Q_ux = B^T V_xx A
-               k = -Q_uu^-1 Q_u,             K = -Q_uu^-1 Q_ux
+               Q_xx = l_xx + A^T V_xx A,     Q_uu = l_uu + B^T V_xx B,     Q_ux = B^T V_xx A
+               k = -(Q_uu + mu I)^-1 Q_u,    K = -(Q_uu + mu I)^-1 Q_ux
+               V_x = Q_x + (Q_ux - mu K)^T k,    V_xx = Q_xx + (Q_ux - mu K)^T K
     forward    u' = u + alpha k + K (x' - x)      for several alpha at once, each in a world of its own
 
 A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
-the bounds of a control its feedback is zero. Source: Li, Todorov, "Iterative linear quadratic regulator
+the bounds of a control its feedback is zero. iLQR is differential dynamic programming (DDP) without the
+second derivatives of the steps. Source: Li, Todorov, "Iterative linear quadratic regulator
 design for nonlinear biological movement systems" (ICINCO 2004); Tassa, Mansard, Todorov, "Control-limited
 differential dynamic programming" (ICRA 2014), Sections II and III.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import get_lapack_funcs
 
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
+from zwang.api.feedback_rollout import checked_bounds
 from zwang.api.validation import validated_arguments
-from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.control.quadratic import Quadratic, TrajectoryCost, cost_over_steps
+from zwang.errors import ShapeError, SimulationError
 
-STEP_SIZES = 2.0 ** -np.arange(0, 11)  # alpha
+STEP_SIZES = 2.0 ** -np.arange(0, 8)  # alpha: one for each lane of a vector of the widest registers
+(POSV,) = get_lapack_funcs(("posv",), dtype=np.float64)  # solves with a positive definite matrix
 SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10
 ACCEPTED = 1e-4  # smallest share of the expected decrease of the cost that is accepted
-
-
-@dataclass(frozen=True)
-class Quadratic:
-    """The cost sum_k (x_k - goal)^T W (x_k - goal) / 2 + u_k^T R u_k / 2, with other weights at the end.
-
-    q (nq,): the configuration of the goal; its velocities and activations are zero. state, control, final:
-    the diagonals of W (n,), R (nu,) and of W at the end (n,), of (dq, v, activation).
-    """
-
-    q: npt.ArrayLike
-    state: npt.ArrayLike
-    control: npt.ArrayLike
-    final: npt.ArrayLike
-
-    def deviations(self, fast: CompiledMechanism, q: Any, v: Any, z: Any) -> np.ndarray:
-        """x - goal (..., n)."""
-        dq = fast.difference_configuration(q, np.asarray(self.q, dtype=float))
-        return np.concatenate([dq, v, z], axis=-1)
-
-    def of(self, fast: CompiledMechanism, q: Any, v: Any, z: Any, u: Any) -> np.ndarray:
-        """The cost (...) of states (..., steps + 1, size) and controls (..., steps, nu)."""
-        x = self.deviations(fast, q, v, z)
-        running = (x[..., :-1, :] ** 2 @ np.asarray(self.state)).sum(-1)
-        effort = (u**2 @ np.asarray(self.control)).sum(-1)
-        return (running + effort + x[..., -1, :] ** 2 @ np.asarray(self.final)) / 2
 
 
 class TrajectoryResult(NamedTuple):
@@ -80,6 +58,20 @@ class _Trajectory(NamedTuple):
     z: np.ndarray
     u: np.ndarray
     cost: float
+
+
+class _Trajectories(NamedTuple):
+    """As `_Trajectory`, each array with the worlds first."""
+
+    q: np.ndarray
+    v: np.ndarray
+    z: np.ndarray
+    u: np.ndarray
+    costs: np.ndarray
+
+    def world(self, k: int) -> _Trajectory:
+        """The trajectory of one world."""
+        return _Trajectory(self.q[k], self.v[k], self.z[k], self.u[k], float(self.costs[k]))
 
 
 class _Policy(NamedTuple):
@@ -119,9 +111,8 @@ def ilqr(
     u = validation.array(control, "control")
     if u.ndim != 2:
         raise ShapeError(f"control must have the shape (steps, inputs); its shape is {u.shape}")
-    lowest, highest = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, u.shape[1])
-    if not np.all(lowest < highest):
-        raise ArgumentError(f"bounds are {bounds!r}; every lowest control must be below the highest one")
+    steps, nu = u.shape
+    lowest, highest = checked_bounds(bounds, nu)
     m = fast.mechanism
     start = (
         validation.vector(q0, m.nq, "q0", "nq"),
@@ -130,17 +121,18 @@ def ilqr(
     )
     if start[2].ndim != 1:
         raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")
-    validation.vector(cost.q, m.nq, "q of the cost", "nq")
-    weights = _weights(cost, 2 * m.nv + start[2].size, u.shape[1])
     h = m.options.timestep if step is None else step
-    times, options = h * np.arange(len(u)), {"step": step, "integrator": integrator}
-    problem = _Problem(fast, cost, weights, times, options, lowest, highest)
+    options = {"step": step, "integrator": integrator}
+    over_steps = cost_over_steps(cost, fast, steps, start[2].size, nu)
+    problem = _Problem(fast, over_steps, h * np.arange(steps), options, lowest, highest)
     best = problem.rollout(start, np.clip(u, lowest, highest))
     if not np.isfinite(best.cost):
         raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
     costs, regularisation, converged, policy = [best.cost], 1e-6, False, None
+    derivatives: np.ndarray | None = None
     for _ in range(iterations):
-        derivatives = problem.derivatives(best)
+        if derivatives is None:
+            derivatives = problem.derivatives(best)
         while (policy := problem.policy(best, derivatives, regularisation)) is None:
             regularisation *= 10
             if regularisation > LARGEST_REGULARISATION:
@@ -153,124 +145,98 @@ def ilqr(
             continue
         regularisation = max(regularisation / 5, SMALLEST_REGULARISATION)
         converged = best.cost - new.cost <= tolerance * abs(best.cost)
-        best = new
+        best, derivatives = new, None
         costs.append(best.cost)
         if converged:
             break
-    gain = np.zeros((*u.shape, len(weights[0]))) if policy is None else policy.K
+    gain = np.zeros((steps, nu, over_steps.W.shape[1])) if policy is None else policy.K
     return TrajectoryResult(
         best.q, best.v, best.z, best.u, gain, best.cost, tuple(costs), len(costs) - 1, bool(converged)
     )
 
 
-def checked_bounds(bounds: Sequence[npt.ArrayLike], nu: int) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest controls, each a number or (nu,). Raises ShapeError or StateError."""
-    found = [validation.array(x, "bounds") for x in bounds]
-    if any(x.shape not in ((), (nu,)) for x in found):
-        raise ShapeError(
-            f"bounds must be two numbers or arrays of the shape ({nu},); their shapes are "
-            f"{', '.join(str(x.shape) for x in found)}"
-        )
-    return found[0], found[1]
-
-
-def _weights(cost: Quadratic, n: int, nu: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weights W (n,), R (nu,) and W at the end (n,). Raises ShapeError."""
-    found = []
-    for name, size in (("state", n), ("control", nu), ("final", n)):
-        weights = validation.array(getattr(cost, name), f"{name} of the cost")
-        if weights.shape != (size,):
-            raise ShapeError(f"{name} of the cost must have the shape ({size},); it is {weights.shape}")
-        if not (np.isfinite(weights) & (weights >= 0)).all():
-            raise ArgumentError(
-                f"{name} of the cost is {weights.tolist()}; weights must be finite and not negative"
-            )
-        found.append(weights)
-    return found[0], found[1], found[2]
-
-
 class _Problem(NamedTuple):
-    """The mechanism, the cost and its weights, the times and the options of the steps, and the bounds of the
-    controls.
-    """
+    """The mechanism, the cost, the times and the options of the steps, and the bounds of the controls."""
 
     fast: CompiledMechanism
-    cost: Quadratic
-    weights: tuple[np.ndarray, np.ndarray, np.ndarray]
+    cost: TrajectoryCost
     times: np.ndarray
     options: dict[str, Any]
-    lowest: Any
-    highest: Any
+    lowest: np.ndarray
+    highest: np.ndarray
 
     def rollout(self, start: tuple[np.ndarray, ...], u: np.ndarray) -> _Trajectory:
         """The trajectory under given controls."""
-        run = self.fast.rollout(start[0], start[1], u, steps=len(u), activation=start[2], **self.options)
-        q, v, z = [np.concatenate([x[None], y]) for x, y in zip(start, run, strict=True)]
-        return _Trajectory(q, v, z, u, float(self.cost.of(self.fast, q, v, z, u)))
+        still = [np.broadcast_to(x, (len(u), x.size)) for x in start]
+        return self._rollouts(start, u[None], np.zeros((*u.shape, self.cost.W.shape[1])), still).world(0)
 
-    def derivatives(self, at: _Trajectory) -> tuple[np.ndarray, np.ndarray]:
-        """A (steps, n, n) and B (steps, n, nu) along a trajectory, in one batch."""
+    def _rollouts(self, start: Any, u: np.ndarray, gain: np.ndarray, reference: Any) -> _Trajectories:
+        """The trajectories under controls (worlds, steps, nu) and feedback, from one start."""
+        q, v, z = (np.broadcast_to(x, (len(u), x.size)) for x in start)
+        run = self.fast.feedback_rollout(
+            q, v, u, gain, reference, activation=z, bounds=(self.lowest, self.highest), **self.options
+        )
+        states = [np.concatenate([x[:, None], y], axis=1) for x, y in zip((q, v, z), run, strict=False)]
+        costs = self.cost.of(states[0], states[1], states[2], run.control)
+        return _Trajectories(states[0], states[1], states[2], run.control, costs)
+
+    def derivatives(self, at: _Trajectory) -> np.ndarray:
+        """[A B] (steps, n, n + nu) along a trajectory, in one batch."""
         found = self.fast.step_derivatives(
             at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times, **self.options
         )
-        return found.A, found.B
+        return np.concatenate([found.A, found.B], axis=-1)
 
-    def policy(
-        self, at: _Trajectory, derivatives: tuple[np.ndarray, np.ndarray], regularisation: float
-    ) -> _Policy | None:
+    def policy(self, at: _Trajectory, AB: np.ndarray, regularisation: float) -> _Policy | None:
         """The backward pass; None if a Hessian is not positive definite."""
-        A, B = derivatives
-        x = self.cost.deviations(self.fast, at.q, at.v, at.z)
-        W, R, final = self.weights
-        V_x, V_xx = final * x[-1], np.diag(final)
-        k, K = np.zeros_like(at.u), np.zeros((*at.u.shape, A.shape[-1]))
+        n, cost = AB.shape[1], self.cost
+        x, du = cost.deviations(at.q, at.v, at.z), at.u - cost.rest
+        l_x, weights = np.concatenate([cost.W[:-1] * x[:-1], cost.R * du], axis=1), _diagonals(cost)
+        V_x, V_xx = cost.W[-1] * x[-1], np.diag(cost.W[-1])
+        k, K = np.zeros_like(at.u), np.zeros((*at.u.shape, n))
+        at_lowest, at_highest = at.u <= self.lowest, at.u >= self.highest
         first = second = 0.0
         for i in reversed(range(len(at.u))):
-            Q_x, Q_u = W * x[i] + A[i].T @ V_x, R * at.u[i] + B[i].T @ V_x
-            V_xx_A = V_xx @ A[i]
-            Q_xx, Q_ux = np.diag(W) + A[i].T @ V_xx_A, B[i].T @ V_xx_A
-            Q_uu = np.diag(R) + B[i].T @ V_xx @ B[i]
+            # the gradient and the Hessian of Q by (x, u)
+            g, H = l_x[i] + V_x @ AB[i], AB[i].T @ (V_xx @ AB[i])
+            H.flat[:: len(H) + 1] += weights[i]
+            Q_u, Q_ux = g[n:], H[n:, :n]
             # controls at a bound towards which the cost decreases stay there
-            held = ((at.u[i] <= self.lowest) & (Q_u > 0)) | ((at.u[i] >= self.highest) & (Q_u < 0))
-            free = np.flatnonzero(~held)
-            H = Q_uu[np.ix_(free, free)] + regularisation * np.eye(len(free))
-            try:
-                np.linalg.cholesky(H)
-            except np.linalg.LinAlgError:
+            free = np.flatnonzero(~((at_lowest[i] & (Q_u > 0)) | (at_highest[i] & (Q_u < 0))))
+            Q_uu = H[n:, n:][free][:, free]
+            Q_uu.flat[:: len(free) + 1] += regularisation
+            solved = _solution(Q_uu, np.concatenate([Q_u[free, None], Q_ux[free]], axis=1))
+            if solved is None:
                 return None
-            k[i, free] = -np.linalg.solve(H, Q_u[free])
-            K[i, free] = -np.linalg.solve(H, Q_ux[free])
-            V_x = Q_x + K[i].T @ Q_uu @ k[i] + K[i].T @ Q_u + Q_ux.T @ k[i]
-            V_xx = Q_xx + K[i].T @ Q_uu @ K[i] + K[i].T @ Q_ux + Q_ux.T @ K[i]
+            k[i, free], K[i, free] = -solved[:, 0], -solved[:, 1:]
+            slope = Q_ux - regularisation * K[i]
+            V_x, V_xx = g[:n] + k[i] @ slope, H[:n, :n] + slope.T @ K[i]
             V_xx = (V_xx + V_xx.T) / 2
-            first, second = first + k[i] @ Q_u, second + k[i] @ Q_uu @ k[i] / 2
-        return _Policy(k, K, (first, second))
+            # k^T Q_uu k = -k^T (Q_u + mu k)
+            first, second = first + k[i] @ Q_u, second - k[i] @ (Q_u + regularisation * k[i]) / 2
+        return _Policy(k, K, (float(first), float(second)))
 
     def improved(self, at: _Trajectory, policy: _Policy) -> _Trajectory | None:
         """The best trajectory under the policy over all step sizes, each in a world; None if none is
         better.
         """
-        fast, worlds = self.fast, len(STEP_SIZES)
-        q, v, z = (np.repeat(x[None, 0], worlds, axis=0) for x in (at.q, at.v, at.z))
-        states, controls = [(q, v, z)], []
-        for i in range(len(at.u)):
-            dx = np.concatenate(
-                [fast.difference_configuration(q, at.q[i]), v - at.v[i], z - at.z[i]], axis=-1
-            )
-            u = at.u[i] + STEP_SIZES[:, None] * policy.k[i] + dx @ policy.K[i].T
-            u = np.clip(u, self.lowest, self.highest)
-            q, v, z = fast.step(q, v, u, activation=z, time=self.times[i], **self.options)
-            states.append((q, v, z))
-            controls.append(u)
-        found = [np.stack(x, axis=1) for x in zip(*states, strict=True)]
-        u = np.stack(controls, axis=1)
-        costs = self.cost.of(fast, found[0], found[1], found[2], u)
-        costs = np.where(np.isfinite(costs), costs, np.inf)
+        start, controls = (at.q[0], at.v[0], at.z[0]), at.u + STEP_SIZES[:, None, None] * policy.k
+        found = self._rollouts(start, controls, policy.K, (at.q, at.v, at.z))
         first, second = policy.decrease
         expected = -(STEP_SIZES * first + STEP_SIZES**2 * second)
-        accepted = np.flatnonzero(at.cost - costs >= ACCEPTED * np.maximum(expected, 0))
-        accepted = accepted[costs[accepted] < at.cost]
-        if not len(accepted):
-            return None
-        k = accepted[np.argmin(costs[accepted])]
-        return _Trajectory(found[0][k], found[1][k], found[2][k], u[k], float(costs[k]))
+        decrease = at.cost - found.costs
+        accepted = np.flatnonzero((decrease >= ACCEPTED * np.maximum(expected, 0)) & (decrease > 0))
+        return found.world(accepted[np.argmin(found.costs[accepted])]) if len(accepted) else None
+
+
+def _diagonals(cost: TrajectoryCost) -> np.ndarray:
+    """The weights (steps, n + nu) of states and controls before the end."""
+    return np.concatenate([cost.W[:-1], cost.R], axis=1)
+
+
+def _solution(H: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """H^-1 right for a positive definite H; None if H is not."""
+    if not len(H):
+        return right
+    _, x, info = POSV(H, right)
+    return None if info else x

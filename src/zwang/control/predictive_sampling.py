@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
+from zwang.api.feedback_rollout import checked_bounds
 from zwang.api.memory_limit import check_memory
 from zwang.api.validation import short_repr, validated_arguments
-from zwang.control.ilqr import checked_bounds
 from zwang.errors import ArgumentError, ShapeError
 
 
@@ -82,7 +82,7 @@ def predictive_sampling(
         raise ArgumentError(
             f"seed is {short_repr(seed)}; give an integer from 0 on, or a numpy.random.Generator"
         ) from error
-    lowest, highest = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, nu)
+    lowest, highest = checked_bounds(bounds, nu)
     changes = rng.normal(size=(samples, *plan.shape)) * deviation
     changes[0] = 0
     tried = np.clip(plan + changes, lowest, highest)
