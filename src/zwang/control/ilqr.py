@@ -4,6 +4,7 @@
                Q_xx = l_xx + A^T V_xx A,     Q_uu = l_uu + B^T V_xx B,     Q_ux = B^T V_xx A
                k = -(Q_uu + mu I)^-1 Q_u,    K = -(Q_uu + mu I)^-1 Q_ux
                V_x = Q_x + (Q_ux - mu K)^T k,    V_xx = Q_xx + (Q_ux - mu K)^T K
+               all of them as the Hessians of functions of (u, x, 1)
     forward    u' = u + alpha k + K (x' - x)      for several alpha at once, each in a world of its own
 
 A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
@@ -181,40 +182,62 @@ class _Problem(NamedTuple):
         return _Trajectories(states[0], states[1], states[2], run.control, costs)
 
     def derivatives(self, at: _Trajectory) -> np.ndarray:
-        """[A B] (steps, n, n + nu) along a trajectory, in one batch."""
+        """F = [B A 0; 0 0 1] (steps, n + 1, nu + n + 1) along a trajectory, in one batch: (du, dx, 1) to
+        (dx', 1).
+        """
         found = self.fast.step_derivatives(
             at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times, **self.options
         )
-        return np.concatenate([found.A, found.B], axis=-1)
+        steps, n, nu = found.B.shape
+        F = np.zeros((steps, n + 1, nu + n + 1))
+        F[:, :n, :nu], F[:, :n, nu:-1], F[:, n, -1] = found.B, found.A, 1
+        return F
 
-    def policy(self, at: _Trajectory, AB: np.ndarray, regularisation: float) -> _Policy | None:
-        """The backward pass; None if a Hessian is not positive definite."""
-        n, cost = AB.shape[1], self.cost
-        x, du = cost.deviations(at.q, at.v, at.z), at.u - cost.rest
-        l_x, weights = np.concatenate([cost.W[:-1] * x[:-1], cost.R * du], axis=1), _diagonals(cost)
-        V_x, V_xx = cost.W[-1] * x[-1], np.diag(cost.W[-1])
-        k, K = np.zeros_like(at.u), np.zeros((*at.u.shape, n))
+    def policy(self, at: _Trajectory, F: np.ndarray, mu: float) -> _Policy | None:
+        """The backward pass; None if a Hessian is not positive definite.
+
+        Gradients are the last column and row of the Hessians, which belong to the constant 1.
+        """
+        gradient, weights = self._expansion(at)
+        nu = at.u.shape[1]
+        V = np.diag(weights[-1, nu:])
+        V[-1] += gradient[-1, nu:]
+        V[:, -1] += gradient[-1, nu:]
+        K, Q_u = np.zeros((*at.u.shape, len(V))), np.zeros_like(at.u)
         at_lowest, at_highest = at.u <= self.lowest, at.u >= self.highest
-        first = second = 0.0
+        at_bound = (at_lowest | at_highest).any(axis=1)
         for i in reversed(range(len(at.u))):
-            # the gradient and the Hessian of Q by (x, u)
-            g, H = l_x[i] + V_x @ AB[i], AB[i].T @ (V_xx @ AB[i])
-            H.flat[:: len(H) + 1] += weights[i]
-            Q_u, Q_ux = g[n:], H[n:, :n]
-            # controls at a bound towards which the cost decreases stay there
-            free = np.flatnonzero(~((at_lowest[i] & (Q_u > 0)) | (at_highest[i] & (Q_u < 0))))
-            Q_uu = H[n:, n:][free][:, free]
-            Q_uu.flat[:: len(free) + 1] += regularisation
-            solved = _solution(Q_uu, np.concatenate([Q_u[free, None], Q_ux[free]], axis=1))
-            if solved is None:
+            # Q = F^T V F + the cost of the step
+            Q = F[i].T @ (V @ F[i])
+            Q.flat[:: len(Q) + 1] += weights[i]
+            Q[-1] += gradient[i]
+            Q[:, -1] += gradient[i]
+            Q_ux, Q_u[i] = Q[:nu, nu:], Q[:nu, -1]
+            # [K k] = -(Q_uu + mu I)^-1 [Q_ux Q_u]
+            Q_uu = Q[:nu, :nu].copy()
+            Q_uu.flat[:: nu + 1] += mu
+            if at_bound[i]:  # controls at a bound towards which the cost decreases stay there
+                held = (at_lowest[i] & (Q_u[i] > 0)) | (at_highest[i] & (Q_u[i] < 0))
+                Q_uu[held], Q_uu[:, held], Q_uu[held, held] = 0, 0, 1
+                Q_ux = np.where(held[:, None], 0.0, Q_ux)
+            _, solved, info = POSV(Q_uu, Q_ux)
+            if info:
                 return None
-            k[i, free], K[i, free] = -solved[:, 0], -solved[:, 1:]
-            slope = Q_ux - regularisation * K[i]
-            V_x, V_xx = g[:n] + k[i] @ slope, H[:n, :n] + slope.T @ K[i]
-            V_xx = (V_xx + V_xx.T) / 2
-            # k^T Q_uu k = -k^T (Q_u + mu k)
-            first, second = first + k[i] @ Q_u, second - k[i] @ (Q_u + regularisation * k[i]) / 2
-        return _Policy(k, K, (float(first), float(second)))
+            K[i] = -solved
+            V = Q[nu:, nu:] - (Q_ux + mu * solved).T @ solved
+            V = (V + V.T) / 2
+        k = K[:, :, -1]
+        # k^T Q_u, and k^T Q_uu k / 2 = -k^T (Q_u + mu k) / 2
+        return _Policy(k, K[:, :, :-1], (float((k * Q_u).sum()), float(-(k * (Q_u + mu * k)).sum() / 2)))
+
+    def _expansion(self, at: _Trajectory) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient and the diagonal of the Hessian of the cost by (u, x, 1), (steps + 1, nu + n + 1)."""
+        cost = self.cost
+        last = np.zeros((1, at.u.shape[1]))
+        R, du = np.concatenate([cost.R, last]), np.concatenate([at.u - cost.rest, last])
+        x, constant = cost.deviations(at.q, at.v, at.z), np.zeros((len(R), 1))
+        gradient = np.concatenate([R * du, cost.W * x, constant], axis=1)
+        return gradient, np.concatenate([R, cost.W, constant], axis=1)
 
     def improved(self, at: _Trajectory, policy: _Policy) -> _Trajectory | None:
         """The best trajectory under the policy over all step sizes, each in a world; None if none is
@@ -227,16 +250,3 @@ class _Problem(NamedTuple):
         decrease = at.cost - found.costs
         accepted = np.flatnonzero((decrease >= ACCEPTED * np.maximum(expected, 0)) & (decrease > 0))
         return found.world(accepted[np.argmin(found.costs[accepted])]) if len(accepted) else None
-
-
-def _diagonals(cost: TrajectoryCost) -> np.ndarray:
-    """The weights (steps, n + nu) of states and controls before the end."""
-    return np.concatenate([cost.W[:-1], cost.R], axis=1)
-
-
-def _solution(H: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """H^-1 right for a positive definite H; None if H is not."""
-    if not len(H):
-        return right
-    _, x, info = POSV(H, right)
-    return None if info else x
