@@ -22,15 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 import zwang as zw
 from benchmarks.equations import panda_file
 from benchmarks.simulation import panda
 from zwang.control import Quadratic, ilqr
 
+crocoddyl: Any
 try:
-    import crocoddyl  # pyright: ignore[reportMissingImports]
-    import pinocchio as pin
+    import crocoddyl
 except ImportError:  # the comparison is then omitted
     crocoddyl = None
 

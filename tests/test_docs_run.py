@@ -27,6 +27,7 @@ SHORT = {
     "ppo.py": ["--task", "zwang/InvertedPendulum-v5", "--minutes", "0.05", "--envs", "8"],
     "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
     "torch_jump.py": ["--iterations", "15"],
+    "trajectory_optimisation.py": ["furuta", "--short"],
     "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
 }
 """Arguments with which the tests run examples that take minutes."""

@@ -7,6 +7,7 @@ offline page and the live page with their controls; they need the package exampl
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from PIL import Image
 
 import zwang as zw
 from tests.viewer.chromium import Browser
@@ -94,6 +96,16 @@ class PagePicture(NamedTuple):
     resimulate: tuple[str, ...] = ()
 
 
+class Strip(NamedTuple):
+    """Pictures of a motion of examples/trajectory_optimisation.py at several times [s], four in a row."""
+
+    motion: str
+    times: tuple[float, ...]
+    camera: dict[str, float]
+    size: tuple[int, int] = (300, 260)
+    traces: tuple[str, ...] = ()
+
+
 def rotary_pendulum() -> Any:
     """The fall of a rotary pendulum, with symbols."""
     settings = {"duration": 10.0, "step": 0.001, "integrator": "rk4", "control": 0.0}
@@ -116,6 +128,18 @@ LIVE_PAGES = {
     "view_quadruped": PagePicture(quadruped, (960, 600), 0.9),
     "view_phone": PagePicture(quadruped, (390, 844), 0.9),
 }
+STRIPS = {
+    "ilqr_acrobot": Strip(
+        "acrobot", (0.0, 0.8, 1.6, 2.2, 2.6, 3.0, 3.4, 4.0), {"azimuth": -1.57, "height": 0.0, "nearer": 1.15}
+    ),
+    "ilqr_quadruped": Strip(
+        "trot", (0.0, 0.85, 1.1, 1.35, 1.6, 1.85, 2.1, 2.9), {"azimuth": -1.3, "height": 0.2, "nearer": 0.82},
+        traces=("trunk",),
+    ),
+    "ilqr_humanoid": Strip(
+        "balance", (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8), {"azimuth": 0.35, "height": 0.15, "nearer": 0.6}
+    ),
+}  # fmt: skip
 LIVE_PAGE_READY = (
     "Boolean(window.__viserSceneTree) && '/surface/0' in window.__viserSceneTree.getState() "
     "&& document.querySelectorAll('label').length > 3"
@@ -154,6 +178,48 @@ def take(name: str, folder: Path) -> None:
         (DOCS / "pictures" / f"{name}.png").write_bytes(browser.screenshot())
     finally:
         browser.close()
+
+
+def motion(name: str) -> Any:
+    """The recording of a motion of examples/trajectory_optimisation.py."""
+    sys.path.insert(0, str(DOCS.parent / "examples"))
+    import trajectory_optimisation as motions  # noqa: PLC0415, examples are no package
+
+    problem = motions.PROBLEMS[name]()
+    fast = zw.compile(problem.mechanism)
+    if name == "balance":
+        return motions.balanced(problem, fast, 2.0)[0]
+    return motions.simulated(problem, motions.planned(problem, fast), problem.disturbance)
+
+
+def take_strip(name: str, folder: Path) -> None:
+    """Write docs/pictures/NAME.png: a motion at several times, side by side."""
+    strip = STRIPS[name]
+    html = folder / f"{name}.html"
+    zw.save_html(motion(strip.motion), html, traces=strip.traces)
+    browser = Browser(folder / "profile", size=strip.size)
+    frames = []
+    try:
+        for seconds in strip.times:
+            browser.open(f"{html.as_uri()}?{seconds}#t={seconds}")  # another address loads the page again
+            browser.run("document.querySelector('#fold').click()")
+            browser.settle()
+            browser.run(CLICK.format("reset view"))
+            browser.run(BARE)
+            camera = strip.camera
+            browser.run(
+                f"Object.assign(zwang.camera, {{azimuth: {camera['azimuth']}, height: {camera['height']}}});"
+                f"zwang.camera.distance *= {camera['nearer']}; zwang.camera.changed()"
+            )
+            browser.settle()
+            frames.append(Image.open(io.BytesIO(browser.screenshot())).convert("RGB"))
+    finally:
+        browser.close()
+    width, height = frames[0].size
+    tiled = Image.new("RGB", (4 * width, -(-len(frames) // 4) * height))
+    for k, frame in enumerate(frames):
+        tiled.paste(frame, (k % 4 * width, k // 4 * height))
+    tiled.save(DOCS / "pictures" / f"{name}.png", optimize=True)
 
 
 def take_offline_page(name: str, folder: Path) -> None:
@@ -199,8 +265,9 @@ def take_live_page(name: str, folder: Path) -> None:
 
 def main() -> None:
     os.environ.setdefault("ZWANG_ROOT", str(DOCS.parent))
-    takers = {**dict.fromkeys(PICTURES, take), **dict.fromkeys(OFFLINE_PAGES, take_offline_page),
-              **dict.fromkeys(LIVE_PAGES, take_live_page)}  # fmt: skip
+    kinds = ((PICTURES, take), (STRIPS, take_strip), (OFFLINE_PAGES, take_offline_page))
+    takers = {name: taker for pictures, taker in kinds for name in pictures}
+    takers |= dict.fromkeys(LIVE_PAGES, take_live_page)
     with tempfile.TemporaryDirectory() as folder:
         for name in sys.argv[1:] or takers:
             takers[name](name, Path(folder))

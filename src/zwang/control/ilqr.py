@@ -205,7 +205,7 @@ class _Problem(NamedTuple):
         V[:, -1] += gradient[-1, nu:]
         K, Q_u = np.zeros((*at.u.shape, len(V))), np.zeros_like(at.u)
         at_lowest, at_highest = at.u <= self.lowest, at.u >= self.highest
-        at_bound = (at_lowest | at_highest).any(axis=1)
+        at_bound: np.ndarray = np.any(at_lowest | at_highest, axis=1)
         for i in reversed(range(len(at.u))):
             # Q = F^T V F + the cost of the step
             Q = F[i].T @ (V @ F[i])
@@ -217,9 +217,10 @@ class _Problem(NamedTuple):
             Q_uu = Q[:nu, :nu].copy()
             Q_uu.flat[:: nu + 1] += mu
             if at_bound[i]:  # controls at a bound towards which the cost decreases stay there
-                held = (at_lowest[i] & (Q_u[i] > 0)) | (at_highest[i] & (Q_u[i] < 0))
+                held = np.flatnonzero((at_lowest[i] & (Q_u[i] > 0)) | (at_highest[i] & (Q_u[i] < 0)))
                 Q_uu[held], Q_uu[:, held], Q_uu[held, held] = 0, 0, 1
-                Q_ux = np.where(held[:, None], 0.0, Q_ux)
+                Q_ux = Q_ux.copy()
+                Q_ux[held] = 0
             _, solved, info = POSV(Q_uu, Q_ux)
             if info:
                 return None
