@@ -137,7 +137,7 @@ STRIPS = {
         traces=("trunk",),
     ),
     "ilqr_humanoid": Strip(
-        "balance", (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8), {"azimuth": 0.35, "height": 0.15, "nearer": 0.6}
+        "balance", (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8), {"azimuth": 0.35, "height": 0.15, "nearer": 1.3}
     ),
 }  # fmt: skip
 LIVE_PAGE_READY = (
