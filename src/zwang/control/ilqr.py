@@ -25,6 +25,7 @@ from scipy.linalg import get_lapack_funcs
 from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism
 from zwang.api.feedback_rollout import checked_bounds
+from zwang.api.settings_validation import positive
 from zwang.api.validation import validated_arguments
 from zwang.control.quadratic import Quadratic, TrajectoryCost, cost_over_steps
 from zwang.errors import ShapeError, SimulationError
@@ -122,7 +123,7 @@ def ilqr(
     )
     if start[2].ndim != 1:
         raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")
-    h = m.options.timestep if step is None else step
+    h = m.options.timestep if step is None else positive(step, "step")
     options = {"step": step, "integrator": integrator}
     over_steps = cost_over_steps(cost, fast, steps, start[2].size, nu)
     problem = _Problem(fast, over_steps, h * np.arange(steps), options, lowest, highest)
