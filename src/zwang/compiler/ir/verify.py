@@ -59,7 +59,7 @@ class _Checker:
 
     def require(self, condition: bool, violation: str) -> None:
         if not condition:
-            raise CompileError(f"a pass of the compiler produced an invalid program: {violation}")
+            raise _invalid(violation)
 
     def block(self, block: Block, parameters: tuple[Kind, ...]) -> tuple[Kind, ...]:
         """Check a block whose parameters have these kinds; return the kinds of its results."""
@@ -68,39 +68,32 @@ class _Checker:
         self._define(block.parameters, parameters, visible)
         for instruction in block.instructions:
             for a in instruction.args:
-                self.require(
-                    a in visible, f"{instruction.op} reads {a}, which is not defined before it in its block"
-                )
-                self.require(
-                    a not in invalidated, f"{instruction.op} reads the array {a} after it was overwritten"
-                )
+                if a not in visible:
+                    raise _invalid(f"{instruction.op} reads {a}, which is not defined before it in its block")
+                if a in invalidated:
+                    raise _invalid(f"{instruction.op} reads the array {a} after it was overwritten")
             self._define(instruction.out, self._kinds(instruction), visible)
             invalidated.update(self._overwritten(instruction))
         for r in block.results:
-            self.require(
-                r in visible and r not in invalidated,
-                f"the result {r} is not defined in its block, or was overwritten",
-            )
+            if r not in visible or r in invalidated:
+                raise _invalid(f"the result {r} is not defined in its block, or was overwritten")
         return self._kinds_of(block.results)
 
     def _define(self, numbers: Sequence[int], kinds: Sequence[Kind], visible: set[int]) -> None:
-        self.require(
-            len(numbers) == len(kinds),
-            f"{len(numbers)} values are defined, but there are {len(kinds)} results",
-        )
+        if len(numbers) != len(kinds):
+            raise _invalid(f"{len(numbers)} values are defined, but there are {len(kinds)} results")
         for number, kind in zip(numbers, kinds, strict=True):
-            self.require(number not in self.defined, f"the value {number} is defined twice")
-            self.require(
-                self.program.kinds.get(number) == kind, f"the value {number} should have the kind {kind}"
-            )
-            self.require(
-                kind != "array" or number in self.program.lengths, f"the array {number} has no length"
-            )
+            if number in self.defined:
+                raise _invalid(f"the value {number} is defined twice")
+            if self.program.kinds.get(number) != kind:
+                raise _invalid(f"the value {number} should have the kind {kind}")
+            if kind == "array" and number not in self.program.lengths:
+                raise _invalid(f"the array {number} has no length")
             self.defined.add(number)
             visible.add(number)
 
     def _kinds_of(self, numbers: Sequence[int]) -> tuple[Kind, ...]:
-        return tuple(self.program.kinds[number] for number in numbers)
+        return tuple([self.program.kinds[number] for number in numbers])
 
     def _kinds(self, instruction: Instruction) -> tuple[Kind, ...]:
         """The kinds of an instruction's results, after a check of the kinds of its arguments."""
@@ -114,11 +107,14 @@ class _Checker:
                 and kinds[1] == kinds[2]
                 and kinds[1] in ("real", "bool")
             )
-            self.require(right, f"select of {kinds}")
+            if not right:
+                raise _invalid(f"select of {kinds}")
             return (kinds[1],)
-        self.require(instruction.op in SIGNATURES, f"there is no operation {instruction.op!r}")
+        if instruction.op not in SIGNATURES:
+            raise _invalid(f"there is no operation {instruction.op!r}")
         args, result = SIGNATURES[instruction.op]
-        self.require(kinds == args, f"{instruction.op} of {kinds}; it takes {args}")
+        if kinds != args:
+            raise _invalid(f"{instruction.op} of {kinds}; it takes {args}")
         return (result,)
 
     def _control(self, instruction: Instruction, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
@@ -169,6 +165,10 @@ class _Checker:
                 if p in overwritten and self.program.kinds[a] == "array"
             ]
         return []
+
+
+def _invalid(violation: str) -> CompileError:
+    return CompileError(f"a pass of the compiler produced an invalid program: {violation}")
 
 
 def _lineage(block: Block, results: set[int]) -> set[int]:
