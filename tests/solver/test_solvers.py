@@ -116,10 +116,13 @@ def test_duplicated_rows_of_twice_the_softness_share_the_force(seed, solver):
     )
 
 
-@settings(max_examples=4, deadline=None)  # each takes seconds on floats
+@pytest.mark.parametrize("cone", ["cone 0", "cone 1", "cone 2"])
+@settings(max_examples=2, deadline=None)  # each takes a second on floats
 @given(seed=seeds)
-def test_redundant_hard_equalities_are_satisfied_to_rounding_together_with_soft_rows(seed):
+def test_redundant_hard_equalities_are_satisfied_to_rounding_together_with_soft_rows(cone, seed):
     problem, soft = random_problem(seed)
+    others = {name for name in soft.names if name.startswith("cone")} - {cone}
+    soft = soft.select([i for i, name in enumerate(soft.names) if name not in others])
     rng = np.random.default_rng(seed)
     J, aref = rng.normal(size=(2, 6)), rng.normal(size=2)
     mixture = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -1.3]])  # the third row follows from the first two
