@@ -172,6 +172,15 @@ def test_another_platform_calls_back(monkeypatch):
     np.testing.assert_array_equal(found, FAST.mass_matrix(q, params=PARAMS))
 
 
+def test_the_first_and_later_calls_with_one_world_and_with_so_many_that_threads_compute_them():
+    f = jax.jit(in_jax("forward_dynamics"))
+    for worlds in ((), (1,), (3,), (2, 60_000)):
+        given = [np.broadcast_to(x, (*worlds, x.size)) for x in arguments("forward_dynamics")]
+        expected = FAST.forward_dynamics(*given, params=PARAMS)
+        for _ in range(2):
+            np.testing.assert_array_equal(f(*given, params=PARAMS), expected)
+
+
 def test_single_precision():
     fast = zw.compile(ARM, dtype="float32")
     f = interop.function(fast.bias_forces)

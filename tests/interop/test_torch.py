@@ -106,6 +106,54 @@ def test_vmap_broadcasts_and_any_strides_are_read():
     np.testing.assert_array_equal(turned.numpy(), expected)
 
 
+def test_transformations_of_torch_func():
+    """Jacobians in forward and reverse mode, one world after the other and all at once, and Hessians."""
+    q, v, tau = (torch.tensor(x) for x in (STATE["q"], STATE["v"], STATE["tau"]))
+
+    def f(q):
+        return in_torch("forward_dynamics")(q, v, tau, params=PARAMS)
+
+    def close(found, expected):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-11)
+
+    J = torch.autograd.functional.jacobian(f, q)
+    t = torch.linspace(-1, 1, len(q), dtype=q.dtype)
+    close(torch.func.jvp(f, (q,), (t,))[1], J @ t)
+    close(torch.func.vjp(f, q)[1](v)[0], v @ J)
+    close(torch.func.grad(lambda q: f(q).sum())(q), J.sum(0))
+    both = torch.stack([q, q])
+    for transformed in (torch.func.jacfwd, torch.func.jacrev):
+        close(transformed(f)(q), J)
+        close(torch.func.vmap(transformed(f))(both)[1], J)
+        close(transformed(torch.func.vmap(f))(both)[1, :, 1], J)
+    with torch.autograd.forward_ad.dual_level():
+        dual = f(torch.autograd.forward_ad.make_dual(q, t))
+        close(torch.autograd.forward_ad.unpack_dual(dual).tangent, J @ t)
+    H = torch.autograd.functional.hessian(lambda q: f(q).sum(), q)
+    close(torch.func.hessian(lambda q: f(q).sum())(q), H)
+    close(torch.func.jacrev(torch.func.jacfwd(lambda q: f(q).sum()))(q), H)
+    with pytest.raises(TraceError, match=r"jvp and jacfwd are nested around forward_dynamics"):
+        torch.func.jacfwd(torch.func.jacfwd(f))(q)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_traces_contain_the_operator_and_no_values():
+    q, v, tau = (torch.tensor(x) for x in (STATE["q"], STATE["v"], STATE["tau"]))
+
+    function = in_torch("forward_dynamics")
+
+    def f(q, v, tau):
+        return function(q, v, tau, params=PARAMS)
+
+    make_fx = torch.fx.experimental.proxy_tensor.make_fx
+    traces = [
+        make_fx(f)(q, v, tau), torch.jit.trace(f, (q, v, tau)), torch.func.functionalize(f),
+        make_fx(lambda *x: torch.func.jvp(f, x, x)[0])(q, v, tau),
+    ]  # fmt: skip
+    for trace in traces:
+        torch.testing.assert_close(trace(q, 2 * v, -tau), f(q, 2 * v, -tau), rtol=0, atol=0)
+
+
 def test_the_gradient_of_a_batch_is_summed_over_what_is_shared():
     q, v = (torch.tensor(cases.state(ARM, (5,))[name]) for name in ("q", "v"))
     tau = torch.tensor(STATE["tau"], requires_grad=True)
@@ -137,6 +185,8 @@ def test_a_step_with_contacts_passes_gradcheck():
     step = interop.function(zw.compile(cases.falling_ball()).step, step=0.002)
     given = [torch.tensor(x, requires_grad=True) for x in cases.rolling()]
     assert torch.autograd.gradcheck(lambda *x: step(*x)[:2], given, rtol=1e-5, atol=1e-6)
+    with pytest.raises(TraceError, match="only the first derivatives are known"):
+        torch.autograd.functional.hessian(lambda v: step(given[0], v, given[2])[1].sum(), given[1])
 
 
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():
@@ -156,6 +206,15 @@ def test_wrong_calls_are_explained():
         f(q, v.float(), tau, params=PARAMS)
     with pytest.raises(StateError, match="'tau' is an array of complex128"):
         f(q, v, tau + 0j, params=PARAMS)
+    with pytest.raises(StateError, match=r"'v' is float32.* convert it by .astype\('float64'\)"):
+        f(q, STATE["v"].astype("float32"), tau, params=PARAMS)
+    with pytest.raises(StateError, match=r"'v' is a list of tensors: join them by torch.stack"):
+        f(q, list(v), tau, params=PARAMS)
+    with pytest.raises(StateError, match=r"'v' is 'fast'; give a tensor of the type torch.float64"):
+        f(q, "fast", tau, params=PARAMS)
+    with pytest.raises(StateError, match=r"'v' is \['a'\]; give a tensor"):
+        f(q, ["a"], tau, params=PARAMS)
+    torch.testing.assert_close(f(q, STATE["v"].tolist(), tau, params=PARAMS), f(q, v, tau, params=PARAMS))
     with pytest.raises(StateError, match=r"'q' is on meta, .* computes on the CPU"):
         f(q.to("meta"), v, tau, params=PARAMS)
     with pytest.raises(ShapeError, match=r"'q' has the shape \(5,\)"):

@@ -72,21 +72,21 @@ class CompiledArrayFunction(ArrayFunction):
 
     def __init__(self, mechanism: CompiledMechanism, key: Key, name: str):
         self.mechanism, self.key = mechanism, key
-        self._compiled = mechanism.compiled_function(key)
-        self.program = self._compiled.program
+        self.compiled = mechanism.compiled_function(key)
+        self.program = self.compiled.program
         sizes = [port.size for port in self.program.inputs]
         results = [port.size for port in self.program.outputs]
-        super().__init__(name, self._compiled.dtype, sizes, results)
+        super().__init__(name, self.compiled.dtype, sizes, results)
 
     @cached_property
     def identity(self) -> str:
         """A digest of the program and of the settings of its code."""
-        code = self._compiled
+        code = self.compiled
         return object_cache.key(self.program, code.dtype, code.lanes, code.threads)
 
     def compute_into(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Write the results into arrays with the common leading shape of all arrays."""
-        self._compiled.compute_into(arrays, results)
+        self.compiled.compute_into(arrays, results)
 
     def structural_zeros(self) -> np.ndarray:
         """The elements that are the constant zero in the expression graph."""

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from zwang.errors import MissingExtraError, ShapeError, StateError
+from zwang.errors import MissingExtraError, ShapeError, StateError, TraceError
 from zwang.interop.array_function import ArrayFunction
 from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype
+from zwang.mechanism.type_validation import short_repr
 
 try:
     torch: Any = import_module("torch")  # not by a statement, which a type checker may take for this file
+    forward_ad: Any = import_module("torch.autograd.forward_ad")
 except ImportError as error:
     raise MissingExtraError(
         f"zwang.interop.torch needs PyTorch ({error}): pip install 'zwang[torch]'"
@@ -65,8 +67,11 @@ def function(
 
     def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
         arrays, batch = _arrays(bound, bound.given(args, keywords), params)
-        found = operator(*arrays, number)
-        results = found if isinstance(found, list | tuple) else [found]
+        if torch.compiler.is_compiling():
+            found = operator(*arrays, number)
+            results = found if isinstance(found, list | tuple) else [found]
+        else:
+            results = _evaluated(number, arrays)
         shaped = [
             x if len(shape) == 1 else x.reshape((*batch, *shape))
             for x, shape in zip(results, bound.shapes, strict=True)
@@ -120,17 +125,31 @@ def _checked(bound: BoundFunction, name: str, x: Any, shape: tuple[int, ...]) ->
     if x is None:
         return torch.zeros(shape, dtype=dtype)
     if not isinstance(x, torch.Tensor):
-        return torch.as_tensor(x, dtype=dtype)
+        return _tensor(bound, name, x)
     if x.dtype != dtype:
         kind = np.dtype(str(x.dtype).removeprefix("torch.").replace("bfloat16", "float16"))
-        remedy = f"convert it by .to(torch.{bound.function.dtype.name}), or use zw.compile(..., dtype=...)"
-        check_dtype(bound, name, kind, remedy)
+        own = bound.function.dtype.name
+        check_dtype(bound, name, kind, f"convert it by .to(torch.{own}), or use zw.compile(..., dtype=...)")
         x = x.to(dtype)
     if x.device.type != "cpu":
         raise StateError(
             f"{name!r} is on {x.device}, and {bound.function.name} computes on the CPU: use .cpu()"
         )
     return x
+
+
+def _tensor(bound: BoundFunction, name: str, x: Any) -> Any:
+    """An argument that is no tensor as one. Raises StateError."""
+    own = bound.function.dtype.name
+    remedy = f"convert it by .astype({own!r}), or use zw.compile(..., dtype=...)"
+    if isinstance(x, list | tuple) and any(isinstance(part, torch.Tensor) for part in x):
+        raise StateError(f"{name!r} is a {type(x).__name__} of tensors: join them by torch.stack")
+    if isinstance(x, np.ndarray):
+        check_dtype(bound, name, x.dtype, remedy)
+    try:
+        return torch.as_tensor(x, dtype=_TYPES[bound.function.dtype])
+    except (TypeError, ValueError, RuntimeError):
+        raise StateError(f"{name!r} is {short_repr(x)}; give a tensor of the type torch.{own}") from None
 
 
 def _number(function: ArrayFunction) -> int:
@@ -143,8 +162,97 @@ def _number(function: ArrayFunction) -> int:
 
 def _evaluated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
     """The results of a function on tensors (*batch, size) with one leading shape."""
+    if _is_plain(arrays):
+        return _computed(number, arrays)
+    transformations = _transformations()
+    if torch.compiler.is_compiling() or "Functionalize" in transformations:
+        return _operated(number, arrays)
+    if transformations.count("Jvp") > 1:
+        raise TraceError(
+            f"torch.func.jvp and jacfwd are nested around {_FUNCTIONS[number].name}, where PyTorch would "
+            "omit derivatives: use torch.func.jacrev or vjp in one of them, as torch.func.hessian does"
+        )
+    return _Differentiable.apply(number, *arrays)
+
+
+def _operated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
+    """The results by the operator, which tracers see."""
     found = _operator(len(arrays), len(_FUNCTIONS[number].results))(*arrays, number)
     return found if isinstance(found, list | tuple) else [found]
+
+
+def _is_plain(arrays: Sequence[Any]) -> bool:
+    """Whether these are ordinary tensors in memory, of which no derivative is wanted, and no transformation
+    or tracer of PyTorch observes the operators.
+    """
+    if _is_traced() or forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack():
+        return False
+    gradients = torch.is_grad_enabled()
+    return all(type(x) is torch.Tensor and not (gradients and x.requires_grad) for x in arrays)
+
+
+def _is_traced() -> bool:
+    """Whether something records the operators, beside the compiler."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch._C._get_tracing_state() is not None
+
+
+def _transformations() -> list[str]:
+    """The kinds of the transformations of torch.func around a call."""
+    return [each.key().name for each in torch._C._functorch.get_interpreter_stack() or ()]
+
+
+def _computed(number: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of a function on tensors in memory, which are read as they are, as new tensors."""
+    function, first = _FUNCTIONS[number], arrays[0]
+    batch = first.shape[:-1]
+    found = tuple([first.new_empty((*batch, size)) for size in function.results])
+    memory = [x.numpy(force=True) for x in arrays]
+    function.compute_into(memory, [x.numpy() for x in found])
+    return found
+
+
+class _Differentiable(torch.autograd.Function):
+    """A function, by its number and its tensors, under autograd, forward-mode differentiation and torch.func,
+    which do not see the derivatives of operators.
+    """
+
+    @staticmethod
+    def forward(number: int, *arrays: Any) -> tuple[Any, ...]:
+        """The results."""
+        is_memory = all(type(x) is torch.Tensor for x in arrays) and not _is_traced()
+        return _computed(number, arrays) if is_memory else tuple(_operated(number, arrays))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        """Keep what the derivatives depend on."""
+        ctx.number, *arrays = inputs
+        ctx.save_for_backward(*arrays)
+        ctx.save_for_forward(*arrays)
+
+    @staticmethod
+    def backward(ctx: Any, *weights: Any) -> tuple[Any, ...]:
+        """The vector-Jacobian products w^T J."""
+        wanted = tuple(k for k, needed in enumerate(ctx.needs_input_grad[1:]) if needed)
+        return (None, *_pulled_back(ctx.number, ctx.saved_tensors, weights, wanted))
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+        """The Jacobian-vector products J t."""
+        return _pushed_forward(ctx.number, ctx.saved_tensors, tangents)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], number: int, *arrays: Any) -> tuple[Any, Any]:
+        """One call for all worlds."""
+        found = _Differentiable.apply(number, *_with_worlds(info, in_dims[1:], arrays))
+        return found, (0,) * len(found)
+
+
+def _with_worlds(info: Any, in_dims: Sequence[int | None], arrays: Sequence[Any]) -> list[Any]:
+    """Tensors whose first axis is that of vmap."""
+    return [
+        x.unsqueeze(0).expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+        for x, dim in zip(arrays, in_dims, strict=False)
+    ]
 
 
 @cache
@@ -154,19 +262,14 @@ def _operator(inputs: int, outputs: int) -> Any:
     results = ", ".join(["Tensor"] * outputs)
     schema = f"({arguments}, int function) -> ({results})"
 
-    def tensors(number: int, like: Any) -> list[Any]:
-        batch = like.shape[:-1]
-        return [like.new_empty((*batch, size)) for size in _FUNCTIONS[number].results]
-
     def compute(*given: Any) -> Any:
         *arrays, number = given
-        found = tensors(number, arrays[0])
-        memory = [x.numpy(force=True) for x in arrays]
-        _FUNCTIONS[number].compute_into(memory, [x.numpy() for x in found])
+        found = _computed(number, arrays)
         return tuple(found) if outputs > 1 else found[0]
 
     def fake(*given: Any) -> Any:
-        found = tensors(given[-1], given[0])
+        batch = given[0].shape[:-1]
+        found = [given[0].new_empty((*batch, size)) for size in _FUNCTIONS[given[-1]].results]
         return tuple(found) if outputs > 1 else found[0]
 
     def keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
@@ -179,11 +282,7 @@ def _operator(inputs: int, outputs: int) -> Any:
 
     def batched(info: Any, in_dims: Sequence[int | None], *given: Any) -> Any:
         *arrays, number = given
-        full = [
-            x.unsqueeze(0).expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
-            for x, dim in zip(arrays, in_dims, strict=False)
-        ]
-        found = operator(*full, number)
+        found = operator(*_with_worlds(info, in_dims, arrays), number)
         return found, (0,) * outputs if outputs > 1 else 0
 
     name = f"zwang::evaluate_{inputs}_{outputs}"
@@ -210,3 +309,14 @@ def _pulled_back(
     for k, part in zip(wanted, product.split(sizes, dim=-1), strict=True):
         gradients[k] = part
     return gradients
+
+
+def _pushed_forward(number: int, arrays: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The Jacobian-vector products J t of all results; a tangent is None where it is zero."""
+    function = _FUNCTIONS[number]
+    wanted = tuple(k for k, tangent in enumerate(tangents) if tangent is not None)
+    derivative = function.derivative(wanted)
+    J = _evaluated(_number(derivative), arrays)[-1]
+    t = torch.cat([tangents[k] for k in wanted], dim=-1)
+    J = J.reshape(*J.shape[:-1], sum(function.results), t.shape[-1])
+    return (J * t.unsqueeze(-2)).sum(-1).split(list(function.results), dim=-1)

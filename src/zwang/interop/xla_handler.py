@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from zwang.interop.array_function import ArrayFunction
+from zwang.compiler.backends.llvm.entry_points import DISPATCH
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.compiler.runtime.processor import MachineCode, assemble
+from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction
+from zwang.interop.c99 import template
 
 Size = ctypes.c_size_t
 
@@ -69,12 +73,20 @@ _CREATE_ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class XlaHandler:
-    """A handler that evaluates a function; `address` is valid as long as this object exists."""
+    """A handler that evaluates a function; `address` is valid as long as this object exists.
+
+    That of a compiled function is machine code, which does without Python.
+    """
 
     def __init__(self, function: ArrayFunction):
         self._function = function
         self._number = np.ctypeslib.as_ctypes_type(function.dtype)
-        self.address = _HANDLER(self._handle)
+        self._general = _HANDLER(self._handle)
+        self.address: int = ctypes.cast(self._general, ctypes.c_void_p).value or 0
+        if isinstance(function, CompiledArrayFunction) and any(function.results) and any(function.sizes):
+            binary = assemble(_handler_text(function.compiled, self.address))
+            self._code = MachineCode(binary, ("handle",), {})
+            self.address = self._code["handle"]
 
     def _handle(self, address: int) -> int | None:
         """The address of an error, or None."""
@@ -100,6 +112,51 @@ class XlaHandler:
             return np.empty(shape, self._function.dtype)
         memory: Any = (self._number * count).from_address(buffer.data)
         return np.frombuffer(memory, self._function.dtype).reshape(shape)
+
+
+def _handler_text(function: CompiledFunction, general: int) -> str:
+    """The LLVM text of a handler that calls the inner loop of a function, and in special cases the general
+    handler at the address `general`.
+    """
+    ports = [("arguments", k, port.size) for k, port in enumerate(function.program.inputs) if port.size]
+    ports += [("results", k, port.size) for k, port in enumerate(function.program.outputs) if port.size]
+    loop, dispatch = function.direct_loop
+    transfers = [
+        _transfer(n, len(ports), values, k, size * np.dtype(function.dtype).itemsize, function.dtype)
+        for n, (values, k, size) in enumerate(ports)
+    ]
+    return template("xla_handler.ll").substitute(
+        extension=_Frame.extension.offset,
+        arguments=_Frame.arguments.offset + _Values.buffers.offset,
+        results=_Frame.results.offset + _Values.buffers.offset,
+        ports=len(ports),
+        twice=2 * len(ports),
+        transfers="\n".join(transfers),
+        last=len(ports) - 1,
+        rank=_Buffer.rank.offset,
+        shape=_Buffer.dimensions.offset,
+        dispatch=dispatch,
+        loop=loop,
+        failures=DISPATCH.index("failures"),
+        general=general,
+    )
+
+
+def _transfer(n: int, ports: int, values: str, k: int, row: int, dtype: str) -> str:
+    """The LLVM text that enters buffer k of the arguments or results, with rows of this many bytes, as port n
+    of the inner loop.
+    """
+    return f"""\
+  %pointer.{n} = getelementptr inbounds ptr, ptr %{values}, i64 {k}
+  %buffer.{n} = load ptr, ptr %pointer.{n}
+  %data.at.{n} = getelementptr inbounds i8, ptr %buffer.{n}, i64 {_Buffer.data.offset}
+  %data.{n} = load ptr, ptr %data.at.{n}
+  %arg.{n} = getelementptr inbounds ptr, ptr %args, i64 {n}
+  store ptr %data.{n}, ptr %arg.{n}
+  %outer.{n} = getelementptr inbounds i64, ptr %steps, i64 {n}
+  store i64 {row}, ptr %outer.{n}
+  %inner.{n} = getelementptr inbounds i64, ptr %steps, i64 {ports + n}
+  store i64 {np.dtype(dtype).itemsize}, ptr %inner.{n}"""
 
 
 def _is_query(frame: _Frame) -> bool:

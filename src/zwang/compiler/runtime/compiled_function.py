@@ -14,7 +14,7 @@ from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While, nonempty_ports
-from zwang.compiler.runtime.kernel import Kernel, int64_array
+from zwang.compiler.runtime.kernel import Kernel, inner_loop, int64_array
 from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.threads import COMPILE_LOCK, cores, run_pieces
 from zwang.compiler.runtime.ufunc import UniversalFunction
@@ -98,6 +98,17 @@ class CompiledFunction:
         return emit(self.program, Lanes(self.dtype, lanes or self.lanes)).text
 
     # --------------------------------------------------------------------------------- kernels and calls
+
+    @property
+    def direct_loop(self) -> tuple[int, int]:
+        """The address of the inner loop of a NumPy universal function over the ports that are not empty, and
+        its last argument, the dispatch table.
+
+        The loop counts a failure in the table, and computes nothing, if there is no kernel for the number of
+        worlds yet, or if they are so many that `compute_into` uses threads. Both addresses are valid as long
+        as this object exists.
+        """
+        return inner_loop(Lanes(self.dtype, self.lanes), self._use_cache), ctypes.addressof(self._dispatch)
 
     def kernel(self, worlds: int) -> Kernel:
         """The kernel for one world, or for many."""

@@ -89,6 +89,11 @@ def _entry_points(lanes: Lanes, use_cache: bool) -> MachineCode:
     return MachineCode(code, ("ufunc_loop", "batch", "rollout"))
 
 
+def inner_loop(lanes: Lanes, use_cache: bool) -> int:
+    """The address of the inner loop of NumPy universal functions, which gets a dispatch table."""
+    return _entry_points(lanes, use_cache)["ufunc_loop"]
+
+
 @cache
 def _memory_functions() -> tuple[int, int]:
     """The addresses of Python's raw malloc and free, which may be called without the global interpreter
