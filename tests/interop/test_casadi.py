@@ -43,7 +43,7 @@ def native(name: str, *arrays):
 
 
 def in_casadi(name: str):
-    return interop.function(getattr(FAST, name), **cases.FUNCTIONS[name])
+    return interop.function(getattr(FAST, name), library=False, **cases.FUNCTIONS[name])
 
 
 def outputs(found) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from tests.interop.test_casadi import ARM, FAST, PAYLOAD, QUIET, arguments, clos
 from zwang.errors import ArgumentError, MissingExtraError, StateError, TraceError
 from zwang.interop import casadi_library
 from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.samples import double_pendulum
 
 casadi = pytest.importorskip("casadi")
 interop = pytest.importorskip("zwang.interop.casadi")
@@ -52,7 +53,7 @@ def in_float_text(name: str, *given) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", OF_ARM)
 def test_a_library_has_the_values_and_sparsity_of_the_machine_code(name, libraries):
     given, library = arguments(name), libraries[name]
-    callback = interop.function(getattr(FAST, name), **cases.FUNCTIONS[name])
+    callback = interop.function(getattr(FAST, name), library=False, **cases.FUNCTIONS[name])
     at_values = [*given, *outputs(library(*given))]
     pairs = ((library, callback, given), (library.jacobian(), callback.jacobian(), at_values))
     for f, g, given in pairs:
@@ -178,6 +179,46 @@ def test_a_library_is_compiled_once(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.array(again(*given)), np.array(first(*given)))
 
 
+def test_short_code_is_a_library_by_default(monkeypatch):
+    """Values, Jacobians and Hessians are those of the callback, which there is without a C compiler."""
+    fast = zw.compile(double_pendulum())
+    names = {"forward_dynamics": "External", "momentum": "External"}
+    assert {name: interop.function(getattr(fast, name)).class_name() for name in names} == names
+    library = interop.function(fast.forward_dynamics)
+    contact_step = interop.function(zw.compile(cases.falling_ball()).step, step=0.002)
+    given_jacobian = interop.function(fast.forward_dynamics, jacobian=lambda *_: np.zeros((2, 6)))
+    monkeypatch.setattr(casadi_library, "c_compiler", without_compiler)
+    callback = interop.function(fast.forward_dynamics)
+    x = casadi.MX.sym("x", 6)
+    results = []
+    for function in (library, callback):
+        a = function(x[:2], x[2:4], x[4:])
+        both = [a, casadi.jacobian(a, x), casadi.hessian(casadi.sumsqr(a), x)[0]]
+        results.append(outputs(casadi.Function("all", [x], both)(np.linspace(0.3, 1.2, 6))))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+    kinds = {f.class_name() for f in (contact_step, given_jacobian, callback)}
+    assert kinds == {"CallbackInternal"}
+    with pytest.raises(RuntimeError, match="only the first derivatives are known"):
+        contact_step.jacobian().jacobian()
+
+
+def without_compiler():
+    raise MissingExtraError("there is no C compiler")
+
+
+def test_a_library_by_the_compiler_of_ziglang(tmp_path, monkeypatch):
+    pytest.importorskip("ziglang")
+    fast = zw.compile(double_pendulum())
+    monkeypatch.setattr("zwang.interop.c_compiler.shutil.which", lambda _: None)
+    library = interop.function(fast.mass_matrix, library=tmp_path / "M")
+    q = [0.3, -1.1]
+    np.testing.assert_array_equal(np.array(library(q)), fast.mass_matrix(q))
+    J = interop.function(fast.mass_matrix, library=False).jacobian()
+    for a, b in zip(outputs(library.jacobian()(q, 0)), outputs(J(q, 0)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a library in use cannot be overwritten there")
 def test_an_older_library_in_use_is_reported(tmp_path):
     kept = interop.function(FAST.mass_centre, library=tmp_path / "f", name="f")
@@ -201,6 +242,8 @@ def test_wrong_calls_are_explained(tmp_path, monkeypatch):
             interop.function(centre, **wrong)
     with pytest.raises(TraceError, match="omit symbolic=True"):
         interop.function(step, symbolic=True)
+    with pytest.raises(TraceError, match="only the first derivatives are known"):
+        interop.function(step, library=tmp_path / "f", derivatives=2)
     monkeypatch.setattr("zwang.interop.c_compiler.shutil.which", lambda _: None)
     monkeypatch.setattr("zwang.interop.c_compiler.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="pip install 'zwang"):

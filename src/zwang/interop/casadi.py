@@ -1,21 +1,22 @@
 """Functions of a compiled mechanism in CasADi, with exact sparse Jacobians, for `Opti` and Ipopt.
 
-A function has one of three forms: a `casadi.Callback` on zwang's machine code, whose derivatives are compiled
-when CasADi asks for them; a function of a shared library that is compiled from C99 code; or an expression of
-CasADi's SX symbols. Sparsity patterns follow from the structural zeros of the expression graph.
+A function has one of three forms: a function of a shared library that is compiled from C99 code; a
+`casadi.Callback` on zwang's machine code, whose derivatives are compiled when CasADi asks for them; or an
+expression of CasADi's SX symbols. Sparsity patterns follow from the structural zeros of the expression graph.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from zwang.errors import ArgumentError, MissingExtraError
 from zwang.interop.bound_function import BoundFunction, bound_function
-from zwang.interop.casadi_library import IDENTITY, write_library
+from zwang.interop.casadi_library import IDENTITY, short_library, write_library
 from zwang.interop.column_function import ColumnFunction, column_function
 from zwang.interop.scalar_expressions import scalar_expressions
 from zwang.mechanism.type_validation import short_repr
@@ -37,8 +38,8 @@ def function(
     method: Callable[..., Any],
     *,
     name: str = "",
-    library: str | os.PathLike[str] | None = None,
-    derivatives: int = 1,
+    library: str | os.PathLike[str] | Literal[False] | None = None,
+    derivatives: int | None = None,
     symbolic: bool = False,
     jacobian: Callable[..., np.ndarray] | None = None,
     **options: Any,
@@ -50,10 +51,13 @@ def function(
     method that are not arrays: frame, axes; step [s], integrator and coordinate_reduction of a step.
     library: the path of a shared library, which is written, with its C code beside it, and loaded. The
         function then does without Python: in parallel maps, in other programs, and after serialisation for
-        as long as the library is there. By default it calls zwang's machine code, for which no C compiler is
-        needed.
-    derivatives: the highest order in a library: 0, 1 for Jacobians, or 2 for exact Hessians; functions with
-        loops have none, steps with contacts or constraints the first.
+        as long as the library is there. False: a callback of zwang's machine code, for which no C compiler
+        is needed, with derivatives of all orders that the function has. By default it is a library with the
+        first and second derivatives, in zwang's cache, where there is a C compiler that takes a second for it
+        (up to 5,000 lines of C code); otherwise a callback. All have the same values, bit for bit.
+    derivatives: the highest order in a library that is written: 0, 1 for Jacobians, or 2 for exact Hessians;
+        functions with loops have none, steps with contacts or constraints the first. By default 1, or 0 where
+        there are none.
     symbolic: whether the function is an expression of SX symbols, which CasADi itself differentiates, and
         which `.expand()` and SX arguments need; for functions without loops.
     jacobian: the derivatives (m, n) of all results by all inputs, as a function of the flat NumPy inputs in
@@ -67,17 +71,23 @@ def function(
     Raises ArgumentError for another object than such a method, for single precision, for arguments that
     exclude each other, and for a library whose path holds another one in this process; MissingExtraError for
     a library without a C compiler; CompileError; WriteError; TraceError for an expression of a function with
-    loops. A step has derivatives with contacts and constraints, too, those of `step_derivatives`. If a second
-    derivative of such a step is taken, or a derivative of another function with loops, CasADi raises a
-    RuntimeError, for a callback with the text of a TraceError.
+    loops, and for a library with derivatives that the function does not have. A step has derivatives with
+    contacts and constraints, too, those of `step_derivatives`. If a second derivative of such a step is
+    taken, or a derivative of another function with loops, CasADi raises a RuntimeError, for a callback with
+    the text of a TraceError.
     """
     bound = bound_function(method, options, jacobian)
     name = name or bound.name
-    _check(bound, name, symbolic, alone=library is None and jacobian is None)
+    _check(bound, name, symbolic, alone=not library and jacobian is None)
     column = column_function(bound)
     if symbolic:
         return _expression(name, column)
-    return CasadiFunction(name, column) if library is None else _external(name, column, library, derivatives)
+    if library is False:
+        return CasadiFunction(name, column)
+    if library is None:
+        short = short_library(column, name)
+        return _external(name, *short) if short else CasadiFunction(name, column)
+    return _external(name, *write_library(column, name, library, derivatives))
 
 
 def _check(bound: BoundFunction, name: str, symbolic: bool, alone: bool) -> None:
@@ -100,11 +110,8 @@ def _check(bound: BoundFunction, name: str, symbolic: bool, alone: bool) -> None
         )
 
 
-def _external(
-    name: str, column: ColumnFunction, library: str | os.PathLike[str], derivatives: int
-) -> casadi.Function:
-    """The function of a shared library. Raises what `write_library` raises, and ArgumentError."""
-    path, digest = write_library(column, name, library, derivatives)
+def _external(name: str, path: Path, digest: list[float]) -> casadi.Function:
+    """The function of a shared library. Raises ArgumentError if it is not the one with this digest."""
     loaded = np.array(casadi.external(f"{IDENTITY}{name}", str(path))()["words"]).ravel()
     if loaded.tolist() != digest:
         raise ArgumentError(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import secrets
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,15 @@ from zwang.atomic import write_file
 from zwang.compiler.backends.c import CFunction, c_function, preamble
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.dead_code import remove_dead_code
-from zwang.errors import ArgumentError, SimulationError, TraceError, WriteError
+from zwang.compiler.runtime import cache as object_cache
+from zwang.errors import (
+    ArgumentError,
+    CompileError,
+    MissingExtraError,
+    SimulationError,
+    TraceError,
+    WriteError,
+)
 from zwang.interop.array_function import CompiledArrayFunction
 from zwang.interop.c99 import CHECKS, LONGEST_ON_STACK, template
 from zwang.interop.c_compiler import c_compiler, shared_library
@@ -33,22 +44,28 @@ ENDINGS = {"win32": ".dll", "darwin": ".dylib"}
 HIGHEST = 2  # order of the derivatives in a library
 LARGEST = 20_000
 """Lines of a function above which gcc does not optimise it, as that would take minutes and gigabytes."""
+SHORT = 5_000
+"""Lines of C code up to which a library is compiled without being asked for: gcc takes about a second."""
 IDENTITY = "identity_"
 """The prefix of the function that returns the digest of a library."""
 
 
 def write_library(
-    function: ColumnFunction, name: str, path: str | os.PathLike[str], derivatives: int
+    function: ColumnFunction, name: str, path: str | os.PathLike[str], derivatives: int | None
 ) -> tuple[Path, list[float]]:
     """Write the C code of a function and its derivatives beside a library, and compile it.
 
     name: of the function. path: of the library; the platform's ending is added where there is none.
-    derivatives: the highest order, of those that the function has. Returns the absolute path, and what the
-    function `identity_NAME` of the library returns. A library that is there with the same code is kept.
-    Raises ArgumentError, MissingExtraError, CompileError and WriteError.
+    derivatives: the highest order; None for 1, or 0 if the function has none. Returns the absolute path, and
+    what the function `identity_NAME` of the library returns. A library that is there with the same code is
+    kept.
+    Raises ArgumentError, MissingExtraError, CompileError and WriteError; TraceError or SimulationError for an
+    order that the function does not have.
     """
     library = _library_path(path)
-    if not isinstance(derivatives, int) or not 0 <= derivatives <= HIGHEST:
+    if derivatives is None:
+        derivatives = _available_order(function)
+    elif not isinstance(derivatives, int) or not 0 <= derivatives <= HIGHEST:
         raise ArgumentError(
             f"derivatives is {derivatives!r}; it must be 0 (values), 1 (and Jacobians) or 2 (and those of "
             "the Jacobians, for exact Hessians)"
@@ -70,6 +87,47 @@ def write_library(
         finally:
             beside.unlink(missing_ok=True)
     return library, digest
+
+
+def short_library(function: ColumnFunction, name: str) -> tuple[Path, list[float]] | None:
+    """The library of a function with all derivatives up to HIGHEST, as `write_library` returns it.
+
+    None if its code is not SHORT, or if there is no C compiler.
+
+    The library is compiled once, kept in the disk cache, and copied to a temporary folder of this process.
+    """
+    if not isinstance(function.function, CompiledArrayFunction):
+        return None
+    try:
+        compiler = c_compiler()
+        for order in range(HIGHEST + 1):  # the code of the next order is much longer
+            text, digest = c_text(function, name, f"{name}.c", order)
+            if text.count(b"\n") > SHORT:
+                return None
+        machine = f"{sys.platform} {platform.machine()}\n".encode()
+        key = hashlib.sha256(machine + text).hexdigest()
+        content = object_cache.fetch(key, lambda: _compiled_library(compiler, text))
+    except (MissingExtraError, TraceError, SimulationError, CompileError):
+        return None
+    library = Path(_folder().name) / f"{key}{ENDINGS.get(sys.platform, '.so')}"
+    if not library.exists():
+        write_file(library, content)
+    return library, digest
+
+
+def _compiled_library(compiler: Sequence[str], text: bytes) -> bytes:
+    """The content of a shared library. Raises CompileError."""
+    with tempfile.TemporaryDirectory(prefix="zwang") as folder:
+        source = Path(folder) / "library.c"
+        source.write_bytes(text)
+        shared_library(compiler, [source], Path(folder) / "library.so")
+        return (Path(folder) / "library.so").read_bytes()
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """The folder of the libraries of this process, which is deleted with it where that is possible."""
+    return tempfile.TemporaryDirectory(prefix="zwang", ignore_cleanup_errors=True)
 
 
 def _library_path(path: str | os.PathLike[str]) -> Path:
@@ -125,14 +183,19 @@ def c_text(function: ColumnFunction, name: str, file: str, derivatives: int) -> 
 
 
 def _derivatives(function: ColumnFunction, name: str, highest: int) -> Iterator[tuple[ColumnFunction, str]]:
-    """The functions of derivatives by name, up to an order, or to the highest that is known."""
+    """The functions of derivatives by name, up to an order. Raises TraceError and SimulationError."""
     for _ in range(highest):
-        try:
-            function = function.jacobian()
-        except (TraceError, SimulationError):
-            return
-        name = f"jac_{name}"
+        function, name = function.jacobian(), f"jac_{name}"
         yield function, name
+
+
+def _available_order(function: ColumnFunction) -> int:
+    """Whether a function has derivatives: 1 or 0."""
+    try:
+        function.jacobian()
+    except (TraceError, SimulationError):
+        return 0
+    return 1
 
 
 class _FunctionText:
