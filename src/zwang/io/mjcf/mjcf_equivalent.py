@@ -14,6 +14,7 @@ from zwang.io.equivalents import (
     with_split_bodies,
 )
 from zwang.io.export_notes import ExportNotes
+from zwang.io.mjcf.inertia_box import writable_drags
 from zwang.io.mjcf.mjcf_output import DEFAULT
 from zwang.io.unique_names import UniqueNames
 from zwang.mechanism.bodies import Body, Frame
@@ -106,6 +107,7 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
     tendon_names = UniqueNames({t.name for t in m.tendons})
     frame_names = UniqueNames({"world", *(b.name for b in m.bodies), *(f.name for f in m.frames)})
     forces: list[Any] = []
+    drags = writable_drags(m, notes)
     wrenches: list[Any] = []  # after the actuators, as in `Mechanism.inputs`
     tendons, frames = list(m.tendons), list(m.frames)
     sprung: set[str] = set()
@@ -121,13 +123,13 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                         for end in (force.a, force.b)]  # fmt: skip
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
             case FluidDrag():
-                where = f"the fluid drag of body {force.body!r}"
-                notes.unsupported(where, "a fluid is not written: MJCF computes boxes from the inertias")
+                pass
             case Wrench():
                 wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:
                 forces.append(force)
-    return m.replace(forces=_with_one_damper([*forces, *wrenches], notes), tendons=tendons, frames=frames)
+    forces = _with_one_damper([*forces, *drags, *wrenches], notes)
+    return m.replace(forces=forces, tendons=tendons, frames=frames)
 
 
 def _frame_at(frames: list[Frame], names: UniqueNames, end: Any, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.io.mjcf.compiled_model import MjcfModel
+from zwang.io.mjcf.inertia_box import SMALLEST, inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read_bodies import zeroed
 from zwang.mechanism.force_elements import (
@@ -25,7 +26,6 @@ TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
     numbers_of(kind)
     for kind in (mujoco.mjtTrn, mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtJoint)
 )
-SMALLEST = 1e-15  # MuJoCo's mjMINVAL
 _ACTIVATIONS = {
     DYNAMICS.mjDYN_INTEGRATOR: "integrator",
     DYNAMICS.mjDYN_FILTER: "filter",
@@ -128,13 +128,10 @@ def _drags(source: MjcfModel) -> list[Force]:
         if any(m.geom_fluid[g][0] > 0 for g in geoms):
             source.unsupported("a fluid around ellipsoids (fluidshape)", source.location("body", i))
             continue
-        # inertia of a box: I_x = m (b_y^2 + b_z^2) / 12
-        I = m.body_inertia[i]
-        squares = [6 * max(SMALLEST, I.sum() - 2 * x) / m.body_mass[i] for x in I]
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, m.body_iquat[i])
         drag = FluidDrag(
-            source.name("body", i), tuple(np.sqrt(squares).tolist()), float(m.opt.density),
+            source.name("body", i), inertia_box(m.body_mass[i], m.body_inertia[i]), float(m.opt.density),
             float(m.opt.viscosity), zeroed(m.body_ipos[i]), rotation.reshape(3, 3), zeroed(m.opt.wind),
         )  # fmt: skip
         found.append(drag)

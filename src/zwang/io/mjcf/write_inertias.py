@@ -13,7 +13,7 @@ from zwang.io.equivalents import rigid_group
 from zwang.io.export_notes import ExportNotes
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.force_elements import GravityCompensation
+from zwang.mechanism.force_elements import FluidDrag, GravityCompensation
 from zwang.mechanism.mechanism import Mechanism
 
 LEAST = 1e-15  # kg and kg m^2: mjMINVAL, the least mass and moment of a moving body
@@ -61,6 +61,7 @@ def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, XmlElement]
     found: dict[str, XmlElement] = {}
     done: set[str] = set()
     by_name = {body.name: body for body in mechanism.bodies}
+    boxes = {f.body: np.array(f.orientation, float) for f in mechanism.forces if isinstance(f, FluidDrag)}
     compensated = {f.body for f in mechanism.forces if isinstance(f, GravityCompensation)}
     for body in mechanism.bodies:
         if body.name in done:
@@ -69,16 +70,22 @@ def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, XmlElement]
         done.update(names)
         group = [by_name[name] for name in names]
         merge = compensated.isdisjoint(names)  # else the mass of each body has a meaning of its own
-        found |= {name: inertial.node() for name, inertial in _of_group(group, merge, notes).items()}
+        found |= {name: inertial.node() for name, inertial in _of_group(group, merge, boxes, notes).items()}
     return found
 
 
-def _of_group(group: list[Body], merge: bool, notes: ExportNotes) -> dict[str, Inertial]:
+def _of_group(
+    group: list[Body], merge: bool, boxes: dict[str, np.ndarray], notes: ExportNotes
+) -> dict[str, Inertial]:
     """The inertials of bodies that are fixed to the first of them, which moves or is fixed to the world.
 
-    merge: whether the first of them may have the inertia of all.
+    merge: whether the first of them may have the inertia of all. boxes: principal axes that bodies must have.
     """
-    own = {b.name: _principal(b.mass, b.com, b.inertia) for b in group if b.mass or np.any(b.inertia)}
+    own = {
+        b.name: _principal(b.mass, b.com, b.inertia, boxes.get(b.name))
+        for b in group
+        if b.mass or np.any(b.inertia)
+    }
     moves = bool(group[0].joints)
     bad = [name for name, x in own.items() if x.violation > ROUNDING or x.mass < 0]
     if bad and moves and merge and len(own) > 1:
@@ -127,10 +134,12 @@ def _first_of_moving(body: Body, own: dict[str, Inertial], notes: ExportNotes) -
     return {body.name: _possible(Inertial(max(first.mass, WRITTEN_INSTEAD), first.com, moments, first.R))}
 
 
-def _principal(mass: Any, com: Any, inertia: Any) -> Inertial:
-    """The principal moments and axes of an inertia matrix; exact if it is diagonal."""
+def _principal(mass: Any, com: Any, inertia: Any, axes: np.ndarray | None = None) -> Inertial:
+    """The principal moments and axes of an inertia matrix; exact if it is diagonal. Given axes are used."""
     I = np.array(inertia, float)
     com = tuple(float(x) for x in com)
+    if axes is not None:
+        return Inertial(float(mass), com, np.diag(axes.T @ I @ axes).copy(), axes)
     if not (I - np.diag(np.diag(I))).any():
         return Inertial(float(mass), com, np.diag(I).copy(), np.eye(3))
     moments, R = np.linalg.eigh(I)

@@ -7,7 +7,7 @@ from typing import Any
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.mjcf_output import MjcfOutput, unless
 from zwang.io.xml_writer import XmlElement
-from zwang.mechanism.force_elements import Actuator, Damper, Motor, Spring
+from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag, Motor, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.options import Keyframe, Options
 
@@ -30,6 +30,7 @@ def option_node(out: MjcfOutput) -> XmlElement:
         {
             "timestep": options.timestep,
             "gravity": unless(tuple(m.gravity), GRAVITY),
+            **_fluid(m),
             "magnetic": unless(tuple(options.magnetic_field), DEFAULT.magnetic_field),
             "integrator": integrator or "Euler",
             "cone": unless(options.cone, DEFAULT.cone),
@@ -53,12 +54,22 @@ def option_node(out: MjcfOutput) -> XmlElement:
     return node
 
 
+def _fluid(m: Mechanism) -> dict[str, Any]:
+    """The attributes of the fluid, which is the same around all bodies."""
+    drag = next((f for f in m.forces if isinstance(f, FluidDrag)), None)
+    if drag is None:
+        return {}
+    wind = unless(tuple(drag.wind), (0, 0, 0))
+    return {"density": unless(drag.density, 0), "viscosity": unless(drag.viscosity, 0), "wind": wind}
+
+
 def _applied(m: Mechanism) -> dict[str, str]:
     """What zwang applies although a flag of MuJoCo would disable it, by flag."""
     ranges = [f.control_range for f in m.forces if isinstance(f, Motor | Actuator)]
     found = {
         "spring": any(isinstance(f, Spring) for f in m.forces) or any(t.stiffness for t in m.tendons),
-        "damper": any(isinstance(f, Damper) for f in m.forces) or any(t.damping for t in m.tendons),
+        "damper": any(isinstance(f, Damper | FluidDrag) for f in m.forces)
+        or any(t.damping for t in m.tendons),
         "gravity": any(m.gravity),
         "actuation": bool(m.inputs),
         "clampctrl": any(ends is not None for ends in ranges),
