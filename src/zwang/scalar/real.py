@@ -22,7 +22,9 @@ def real_array(values: Any) -> np.ndarray:
         raise TypeError("a masked array has elements without values")
     try:
         array = np.asarray(values)
-    except RuntimeError as error:  # a tensor with a gradient, a symbol of another library
+    except (TypeError, ValueError):
+        raise
+    except Exception as error:  # a tensor with a gradient, a symbol of another library: of any type
         raise TypeError(str(error)) from None
     if array.dtype.kind == "O":  # numbers of other libraries, one by one
         array = np.array([real_number(x) for x in array.flat], dtype=float).reshape(array.shape)

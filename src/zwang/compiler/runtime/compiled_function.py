@@ -78,8 +78,8 @@ class CompiledFunction:
         failures = self._failures[0]
         try:
             result = self._function(*arrays)
-        except (TypeError, ValueError, OverflowError, NotImplementedError, RuntimeError):
-            return self._checked_call(*arrays)  # a RuntimeError is that of a tensor or symbol
+        except Exception:  # that of a tensor or symbol of another library may have any type
+            return self._checked_call(*arrays)
         return result if self._failures[0] == failures else self._checked_call(*arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -212,7 +212,7 @@ class CompiledFunction:
             if converted.dtype.kind not in REAL:
                 converted = real_array(converted)
             converted = converted.astype(self.dtype, copy=False)
-        except (TypeError, ValueError, RuntimeError):  # the last for tensors with a gradient
+        except Exception:  # that of a tensor or symbol of another library may have any type
             raise StateError(
                 f"{port.name!r} is not an array of real numbers but {_abbreviated(array)}{remedy_for(array)}"
             ) from None
