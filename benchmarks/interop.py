@@ -3,7 +3,7 @@
     python benchmarks/interop.py [--worlds 4096] [--repetitions 101] [--robot Panda]
 
 Needs `pip install '.[test]'`; programs that are not installed are left out. Each repetition measures every
-function once, for less than a millisecond where that is possible; the shortest times are printed as Markdown
+function once, for some milliseconds where that is possible; the shortest times are printed as Markdown
 tables, because other processes only add to them. The overhead is the time beyond that of the method of the
 compiled mechanism.
 """
@@ -28,7 +28,7 @@ Work = dict[str, tuple[Callable[[], object], int]]
 def native(fast, arrays, worlds: int) -> Work:
     repeat = 20 if worlds == 1 else 5
     return {
-        "forward dynamics": (lambda: fast.forward_dynamics(*arrays), repeat),
+        "forward dynamics": (lambda: fast.forward_dynamics(*arrays), 20),
         "its Jacobian": (
             lambda: fast.compiled_function(("jacobian", "forward_dynamics", ("q", "v", "tau")))(*arrays),
             repeat,
@@ -50,7 +50,7 @@ def in_jax(fast, arrays, worlds: int) -> Work:
     step = jax.jit(zwang_jax.function(fast.step, **STEP))
     repeat = 20 if worlds == 1 else 5
     return {
-        "forward dynamics": (lambda: values(*given).block_until_ready(), repeat),
+        "forward dynamics": (lambda: values(*given).block_until_ready(), 20),
         "its Jacobian": (lambda: jax.block_until_ready(gradient(*given)), repeat),
         "step (RK4)": (lambda: jax.block_until_ready(step(*given)), repeat),
     }
@@ -76,6 +76,10 @@ def in_casadi(fast, arrays, worlds: int, **form) -> Work:
     return works
 
 
+def in_casadi_callback(fast, arrays, worlds: int) -> Work:
+    return in_casadi(fast, arrays, worlds, library=False)
+
+
 def in_casadi_library(fast, arrays, worlds: int) -> Work:
     folder = tempfile.mkdtemp()
     return in_casadi(fast, arrays, worlds, library=f"{folder}/dynamics")
@@ -97,7 +101,7 @@ def in_torch(fast, arrays, worlds: int) -> Work:
     leaves = [x.clone().requires_grad_() for x in given]
     repeat = 20 if worlds == 1 else 5
     return {
-        "forward dynamics": (lambda: function(*given), repeat),
+        "forward dynamics": (lambda: function(*given), 20),
         "its Jacobian": (lambda: torch.autograd.grad(function(*leaves).sum(), leaves), repeat),
         "step (RK4)": (lambda: step(*given), repeat),
     }
@@ -106,7 +110,7 @@ def in_torch(fast, arrays, worlds: int) -> Work:
 PROGRAMS = {
     "JAX (jit)": ("jax", in_jax),
     "PyTorch": ("torch", in_torch),
-    "CasADi, callback": ("casadi", in_casadi),
+    "CasADi, callback": ("casadi", in_casadi_callback),
     "CasADi, library": ("casadi", in_casadi_library),
     "CasADi, SX": ("casadi", in_casadi_symbols),
 }

@@ -305,7 +305,9 @@ def _pulled_back(
     w = torch.cat(list(weights), dim=-1)
     sizes = [derivative.sizes[k] for k in wanted]
     J = J.reshape(*J.shape[:-1], w.shape[-1], sum(sizes))
-    product = (w.unsqueeze(-1) * J).sum(-2)  # much faster than a matrix product for each world
+    # Product and sum are much faster than a matrix product for each world, and in place without new memory.
+    weighted = J.mul_(w.unsqueeze(-1)) if _is_plain((J, w)) else J * w.unsqueeze(-1)
+    product = weighted.sum(-2)
     for k, part in zip(wanted, product.split(sizes, dim=-1), strict=True):
         gradients[k] = part
     return gradients
