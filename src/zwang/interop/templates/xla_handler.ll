@@ -1,6 +1,6 @@
 ; A handler of XLA's foreign function interface for one compiled function. It calls the inner loop of the
-; function on the buffers of the frame. A query of the interface's version, and calls for which the loop has no
-; kernel yet or too many worlds, go to the general handler.
+; function on the buffers of the frame. A query of the interface's version, and calls for which the loop has
+; no kernel yet or too many worlds, go to the general handler.
 define ptr @handle(ptr %frame) {
 entry:
   %extension.at = getelementptr inbounds i8, ptr %frame, i64 $extension
