@@ -80,6 +80,7 @@ NO_PRIMITIVES = {
         "value_is_constant",
         "are_constant",
         "lane_maximum",
+        "lane_by_lane",
         "fori_loop",
         "zeros",
         "empty",

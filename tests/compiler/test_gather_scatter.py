@@ -32,10 +32,12 @@ from zwang.compiler.runtime.cache import key
 from zwang.errors import CompileError, TraceError
 from zwang.scalar import (
     ActiveIndices,
+    AppendedIndices,
     cond,
     empty,
     for_each,
     fori_loop,
+    lane_by_lane,
     lane_maximum,
     logical_and,
     where,
@@ -194,6 +196,45 @@ def active_pairs(x):
     return [pairs, number]
 
 
+def lane_by_lane_sums(x):
+    """A loop whose bound is that of the lane itself, unmasked, and a chain of positions that lanes read
+    together; some lanes skip both.
+    """
+    values = filled(x)
+
+    def own(carry):
+        total, marks = carry
+        wanted = lane_maximum(scalar.floor(scalar.absolute(x[1]) * 4), SIZE - 1)
+        total = fori_loop(0, wanted, lambda k, s: s / 2 + values[k], total)
+
+        def follow(k, c):
+            place = lane_maximum(scalar.absolute(values[k]) * 4, SIZE - 1)
+            return c[0] + values[place], c[1].set(place, 1.0 * k)
+
+        return fori_loop(0, wanted, follow, (total, marks))
+
+    def both(total, marks):
+        return lane_by_lane(own, (total, marks))
+
+    total, marks = cond(x[0] > -0.8, both, lambda *carry: carry, x[2], zeros(SIZE))
+    return [total, fori_loop(0, SIZE, lambda k, s: 3 * s + marks[k], 0.0, unroll=False)]
+
+
+def appended_indices(x):
+    """Sum over the active indices that are appended, among those of even number, and how many are active."""
+    values = filled(x)
+
+    def visit(k, appended):
+        return appended.set(2 * k, where(values[2 * k] > 0, 1.0, 0.0)).append(2 * k)
+
+    active = fori_loop(0, SIZE // 2, visit, AppendedIndices.none(SIZE), unroll=False)
+    total, number = active.for_each(lambda k, c: (c[0] / 2 + values[k], c[1] + 1), (0.0 * x[0], 0.0))
+    positions = fori_loop(
+        0, active.count, lambda p, s: s + where(values[active[p]] > 0, 1.0 * active[p], 0.0), 0.0
+    )
+    return [total, number, positions]
+
+
 FUNCTIONS = {
     f.__name__: f
     for f in (
@@ -205,6 +246,8 @@ FUNCTIONS = {
         bounded,
         bounded_in_a_loop,
         active_pairs,
+        lane_by_lane_sums,
+        appended_indices,
     )
 }
 
@@ -313,6 +356,16 @@ def test_results_equal_numpy() -> None:
         own = np.where(flags > 0, row[:end], 0.0).clip(min=0)
         np.testing.assert_allclose(pairs, (own.sum() ** 2 - own @ own) / 2, atol=1e-12)
         assert number == np.sum(flags > 0)
+
+
+def test_appended_indices_equal_numpy() -> None:
+    x = worlds(5)
+    for row, [total, number, positions] in zip(x, on_floats("appended_indices", x), strict=True):
+        active = [k for k in range(0, SIZE, 2) if row[k] > 0]
+        expected = 0.0
+        for k in active:
+            expected = expected / 2 + row[k]
+        assert (total, number, positions) == (expected, len(active), sum(active))
 
 
 BOUNDS = {

@@ -144,6 +144,9 @@ class TangentControlFlow(Backend):
         packed = _Packed(init)
         return packed.unpack(self.inner.active_loop(items, count, packed.indexed_body(body), packed.leaves))
 
+    def lane_number(self) -> Any:
+        return self.inner.lane_number()
+
     def lane_maximum(self, x: Any, limit: int) -> Any:
         return self.inner.lane_maximum(value_of(x), limit)
 

@@ -36,6 +36,7 @@ NOT_COUNTED = frozenset(
         "store",
         "gather",
         "scatter",
+        "lane",
         "lane_maximum",
     }
     | {"while", "cond", "for"}

@@ -32,13 +32,21 @@ from zwang.scalar.backend import (
     to_data,
     use_backend,
 )
-from zwang.scalar.compact_loop import Appender, CompactedRecords, compact, pack_signs, unpack_signs
+from zwang.scalar.compact_loop import (
+    AppendedIndices,
+    Appender,
+    CompactedRecords,
+    compact,
+    pack_signs,
+    unpack_signs,
+)
 from zwang.scalar.control_flow import (
     ActiveIndices,
     cond,
     empty,
     for_each,
     fori_loop,
+    lane_by_lane,
     lane_maximum,
     table,
     while_loop,
@@ -89,6 +97,7 @@ from zwang.scalar.real import real_array, real_number
 
 __all__ = [
     "ActiveIndices",
+    "AppendedIndices",
     "Appender",
     "ArrayBackend",
     "Backend",
@@ -119,6 +128,7 @@ __all__ = [
     "is_scalar",
     "is_truth",
     "is_zero",
+    "lane_by_lane",
     "lane_maximum",
     "leaves_of",
     "less",

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from zwang.scalar.arrays import MutableArray
-from zwang.scalar.control_flow import empty, fori_loop, lane_maximum
+from zwang.scalar.control_flow import cond, empty, fori_loop, lane_maximum
 from zwang.scalar.primitives import floor, where
 
 SIGNS_PER_WORD = 12  # 24 bits, which single precision holds
@@ -79,6 +79,61 @@ def compact(size: int, width: int, fill: Callable[[Appender], Appender]) -> Comp
 
     arrays = empty(size), empty((size, width))
     return CompactedRecords(size, count, *fori_loop(0, lane_maximum(count, size), copy, arrays))
+
+
+class AppendedIndices(NamedTuple):
+    """The active indices of flags, as `ActiveIndices`, where few of many flags are set or read: the indices
+    are appended one by one, in increasing order.
+
+    flags: a `MutableArray` (n,), in which the flag of an index is set before this is appended. numbers (n,):
+    the indices appended so far, `length` of them, alike in all lanes.
+    """
+
+    flags: MutableArray
+    numbers: MutableArray
+    length: Any
+
+    @staticmethod
+    def none(size: int) -> AppendedIndices:
+        """No index of this number of flags, which are undefined."""
+        return AppendedIndices(empty(size), empty(size), 0.0)
+
+    def set(self, index: Any, flag: Any) -> AppendedIndices:
+        """The same indices with one flag replaced."""
+        return self._replace(flags=self.flags.set(index, flag))
+
+    def append(self, index: Any) -> AppendedIndices:
+        """The indices with one more, if its flag is positive in some lane; to be called outside of conditions
+        that differ from lane to lane.
+        """
+
+        def with_index(appended: AppendedIndices) -> AppendedIndices:
+            flags, numbers, length = appended
+            numbers = numbers.set(lane_maximum(length, numbers.shape[0] - 1), 1.0 * index)
+            return AppendedIndices(flags, numbers, length + 1)
+
+        is_active = lane_maximum(where(self.flags[index] > 0, 1.0, 0.0), 1)
+        return cond(1.0 * is_active > 0, with_index, lambda appended: appended, self)
+
+    def __getitem__(self, position: Any) -> Any:
+        """The active index at this position, which is below their number."""
+        return lane_maximum(self.numbers[position], self.numbers.shape[0] - 1)
+
+    @property
+    def count(self) -> Any:
+        """Number of active indices."""
+        return lane_maximum(self.length, self.numbers.shape[0])
+
+    def for_each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
+        """The carry after `carry = body(index, carry)` for each of them; masked in the lanes where it is not
+        active.
+        """
+
+        def masked(position: Any, carry: Any) -> Any:
+            index = self[position]
+            return cond(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
+
+        return fori_loop(0, self.count, masked, init)
 
 
 def pack_signs(signs: Sequence[float]) -> list[int]:

@@ -11,7 +11,10 @@ from zwang.scalar.arrays import MutableArray, Table, flat_position
 from zwang.scalar.backend import Backend, backend_of, common_backend, current_backend
 from zwang.scalar.deprecated import loop_bounds
 from zwang.scalar.float_backend import FLOATS
+from zwang.scalar.primitives import equal
 from zwang.scalar.pytree import leaves_of
+
+MOST_LANES = 64  # of a vector register
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -128,6 +131,21 @@ def lane_maximum(x: Any, limit: int) -> Any:
     bound of a loop, and mask the iterations beyond the lane's own x.
     """
     return _backend_for(x).lane_maximum(x, limit)
+
+
+def lane_by_lane(body: Callable[[Any], Any], init: Any) -> Any:
+    """The carry after `carry = body(carry)`, executed for one lane after another, so that `lane_maximum` is
+    the number of the lane itself.
+
+    For work whose control flow differs from lane to lane, such as the elimination of a sparse matrix in an
+    order of its own.
+    """
+    number = _backend_for(init).lane_number()
+
+    def of_lane(lane: Any, carry: Any) -> Any:
+        return cond(equal(number, 1.0 * lane), body, lambda carry: carry, carry)
+
+    return fori_loop(0, lane_maximum(number, MOST_LANES - 1) + 1, of_lane, init)
 
 
 def table(values: Any) -> Table:

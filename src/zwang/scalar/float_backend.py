@@ -144,6 +144,9 @@ class FloatBackend(Backend):
             carry = body(i, carry)
         return carry
 
+    def lane_number(self) -> float:
+        return 0.0
+
     def lane_maximum(self, x: Any, limit: int) -> int:
         return clamped_index(x, limit + 1)
 

@@ -338,6 +338,9 @@ class _CWriter:
     def _clamped_position(self, instruction: Instruction, args: list[str]) -> str:
         return f"clamped({args[1]}, {self.program.lengths[instruction.args[0]] - 1})"
 
+    def _lane(self, instruction: Instruction, args: list[str]) -> None:
+        self._define(instruction, "0")
+
     def _lane_maximum(self, instruction: Instruction, args: list[str]) -> None:
         self._define(instruction, f"clamped({args[0]}, {instruction.data})")
 

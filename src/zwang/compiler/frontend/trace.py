@@ -107,6 +107,9 @@ class TraceBackend(scalar.Backend):
             self.graph, indices, body, init, bounds=(lower, upper), reverse=backwards
         )
 
+    def lane_number(self) -> Any:
+        return self.graph.make(Real, "lane", ())
+
     def lane_maximum(self, x: Any, limit: int) -> Any:
         x = traced_control_flow.real_node(self.graph, x)
         if x.op == "const":

@@ -217,6 +217,9 @@ class _Machine:
         array[clamped_index(position, len(array))] = value
         return [array]
 
+    def _lane(self, data: None) -> list[float]:
+        return [0.0]
+
     def _lane_maximum(self, data: int, value: float) -> list[int]:
         return [clamped_index(value, data + 1)]
 

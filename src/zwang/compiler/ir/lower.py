@@ -12,7 +12,7 @@ from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port,
 from zwang.errors import TraceError
 
 _KINDS: dict[type[Node], Kind] = {Real: "real", Truth: "bool", Index: "index", Array: "array"}
-_REPEATED = frozenset({"const", "index", "true", "false"})
+_REPEATED = frozenset({"const", "index", "true", "false", "lane"})
 """Operations that each block repeats, since that is cheaper than capturing their values."""
 
 

@@ -36,6 +36,7 @@ Operations, written as `arguments -> result`, with the instruction's `data`
     gather           (x, p) -> real         element p of array x, p may differ between lanes. The position
                                             is clamped to the array; a NaN position means element 0
     scatter          (x, p, a) -> array     array x with element p set to a; position as in gather
+    lane             () -> real             the number of the lane in its vector register, from 0 on
     lane_maximum     (p) -> index           data: int; the maximum of the integers p over the active
                                             lanes, clamped to 0 ... data; NaN counts as 0
     bit              (a) -> bool            data: int; whether that bit of a is set; bit 0 is the lowest

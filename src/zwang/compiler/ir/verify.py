@@ -12,7 +12,7 @@ from zwang.errors import CompileError
 
 _R, _B, _I, _A = "real", "bool", "index", "array"
 SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
-    **dict.fromkeys(("const", "input"), ((), _R)),
+    **dict.fromkeys(("const", "input", "lane"), ((), _R)),
     **dict.fromkeys(("add", "sub", "mul", "div", "atan2", "pow", "copysign", "min", "max"), ((_R, _R), _R)),
     **dict.fromkeys(("fma", "fms", "fnma"), ((_R, _R, _R), _R)),
     **dict.fromkeys(("neg", "abs", "sqrt", "floor"), ((_R,), _R)),

@@ -24,7 +24,7 @@ LARGE = 20_000
 """A block with more instructions than this keeps the order of tracing: there, instruction fetches dominate.
 """
 
-LEAVES = frozenset({"input", "const", "index", "true", "false"})
+LEAVES = frozenset({"input", "const", "index", "true", "false", "lane"})
 """Instructions that occupy no register for long, since they are placed just before their first use."""
 
 

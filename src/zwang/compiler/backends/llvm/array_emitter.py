@@ -209,6 +209,12 @@ class ArrayEmitter(StraightLineEmitter):
             number = writer.assign(f"add {whole} {far}, <{own}>")
         return writer.assign(f"getelementptr inbounds {lanes.scalar}, ptr {first}, {whole} {number}")
 
+    def _op_lane(self, writer: FunctionWriter, instruction: Instruction) -> None:
+        lanes = self.lanes
+        numbers = [lanes.literal(float(lane)) for lane in range(lanes.width)]
+        vector = ", ".join(f"{lanes.scalar} {number}" for number in numbers)
+        writer.define(instruction.out[0], f"<{vector}>" if lanes.width > 1 else numbers[0])
+
     def _op_lane_maximum(self, writer: FunctionWriter, instruction: Instruction) -> None:
         lanes, found = self.lanes, writer.operand(instruction.args[0])
         above = writer.active_condition(writer.assign(f"fcmp ogt {lanes.real} {found}, {lanes.zero}"))
