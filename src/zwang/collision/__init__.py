@@ -30,7 +30,7 @@ from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
 from zwang.collision.pairs import CollisionShape, Pair, candidate_count, candidate_pairs
 from zwang.collision.shapes import PlacedShape
-from zwang.collision.sweep import over_near_pairs
+from zwang.collision.sweep import is_swept, over_near_pairs
 
 __all__ = [
     "FAR",
@@ -47,6 +47,7 @@ __all__ = [
     "contact_points",
     "contact_points_between",
     "is_fixed_to_world",
+    "is_swept",
     "over_near_pairs",
     "pair_groups",
     "passes_broad_phase",

@@ -18,6 +18,7 @@ from zwang.collision import (
     bounding_spheres_overlap,
     contact_points_between,
     is_fixed_to_world,
+    is_swept,
     over_near_pairs,
     pair_groups,
 )
@@ -36,7 +37,7 @@ from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motio
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import HARD, STORED, Cone, RowGroup, Rows, no_rows
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import ActiveIndices, MutableArray, are_constant, cond, empty, zeros
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, are_constant, cond, empty, zeros
 from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
@@ -75,12 +76,21 @@ class GroupKinematics(NamedTuple):
 
 
 class _GroupArrays(NamedTuple):
-    """The arrays of a `RowGroup` while they are filled."""
+    """The arrays of a `RowGroup` while they are filled; indices: of its active blocks, in a swept group."""
 
     active: MutableArray
+    indices: AppendedIndices | None
     J: MutableArray
     values: dict[str, MutableArray]
     any_active: Any
+
+    def flagged(self, block: Any, flag: float) -> _GroupArrays:
+        """The arrays of a swept group with the flag of a block."""
+        return self if self.indices is None else self._replace(indices=self.indices.set(block, flag))
+
+    def appended(self, block: Any) -> _GroupArrays:
+        """The arrays of a swept group with the index of a block, if its flag is set."""
+        return self if self.indices is None else self._replace(indices=self.indices.append(block))
 
 
 def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
@@ -197,9 +207,15 @@ def _row_group(
     n, count, hard = len(template), len(group) * first.count, any(template.hard)
 
     def visit(number: Any, arrays: _GroupArrays) -> _GroupArrays:
-        return over_active_contacts(
+        blocks = [number * first.count + k for k in points]
+        for block in blocks:
+            arrays = arrays.flagged(block, 0.0)
+        arrays = over_active_contacts(
             context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), arrays
         )
+        for block in blocks:
+            arrays = arrays.appended(block)
+        return arrays
 
     def store_rows(
         arrays: _GroupArrays, number: Any, k: int, pair: Pair, point: ContactPoint
@@ -209,24 +225,30 @@ def _row_group(
             context, pair, point, relative_jacobian(number, point.position), inverse_weights[number],
             contact_bias(context, group, kinematics, number, k, pair),
         )  # fmt: skip
-        return _GroupArrays(
-            arrays.active.set(block, 1.0),
-            _with_row(arrays.J, block, np.ravel(rows.J)),
-            {name: _with_row(store, block, getattr(rows, name)) for name, store in arrays.values.items()},
+        return arrays.flagged(block, 1.0)._replace(
+            active=arrays.active.set(block, 1.0),
+            J=_with_row(arrays.J, block, np.ravel(rows.J)),
+            values={
+                name: _with_row(store, block, getattr(rows, name)) for name, store in arrays.values.items()
+            },
             any_active=True,
         )
 
     values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
-    start = _GroupArrays(zeros(count), empty((count, n * width)), values, any_active=False)
+    # where few of many blocks are active, their flags are not searched
+    swept = is_swept(group, beyond_margin=is_hard_contact(first))
+    indices = AppendedIndices.none(count) if swept else None
+    start = _GroupArrays(zeros(count), indices, empty((count, n * width)), values, any_active=False)
     filled = over_near_pairs(
         group, kinematics.shapes, visit, start,
         beyond_margin=is_hard_contact(first), unroll=len(group) <= UNROLLED_PAIRS,
     )  # fmt: skip
+    active = ActiveIndices(filled.active) if filled.indices is None else filled.indices
     return RowGroup(
         template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),
         tuple(own for own in columns for _ in points), by_link, hard, filled.active, filled.J, filled.values,
-        _cones(group, template), filled.any_active, ActiveIndices(filled.active),
+        _cones(group, template), filled.any_active, active,
     )  # fmt: skip
 
 

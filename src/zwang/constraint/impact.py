@@ -35,7 +35,6 @@ from zwang.scalar import (
     absolute,
     divide,
     empty,
-    for_each,
     fori_loop,
     logical_and,
     logical_or,
@@ -155,7 +154,7 @@ def _any_in_group(
         so = holds(group.read("velocity", k)[0], group.read("position", k)[0])
         return logical_or(found, logical_and(force_of(start + k * group.size) > 0, so))
 
-    return for_each(group.active_indices, visit, found)
+    return group.active_indices.for_each(visit, found)
 
 
 def impact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:

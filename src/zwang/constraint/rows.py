@@ -23,7 +23,7 @@ import numpy as np
 
 from zwang.constraint.compacted_rows import CompactedRows
 from zwang.deprecation import renamed_attributes
-from zwang.scalar import ActiveIndices, MutableArray, divide, is_zero, where
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, divide, is_zero, where
 
 WarmStart = Callable[[int], MutableArray]
 """A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
@@ -161,7 +161,7 @@ class RowGroup:
     values: dict[str, Any]
     cone: Callable[[Any], Cone | None]
     any_active: Any
-    active_indices: ActiveIndices
+    active_indices: ActiveIndices | AppendedIndices
 
     @property
     def size(self) -> int:

@@ -29,7 +29,6 @@ from zwang.scalar import (
     are_constant,
     cond,
     empty,
-    for_each,
     is_zero,
     logical_or,
     zeros,
@@ -156,7 +155,7 @@ class PrimalCost:
             return RowBlock(
                 first + k, offset + k * n, columns_of[k], places(k), row_group.jacobian(k),
                 row_group.read("aref", k), row_group.read("D", k), row_group.kinds,
-                (0,) * n, row_group.cone(k), row_group.active[k] > 0, row_group.hard,
+                (0,) * n, row_group.cone(k), row_group.active_indices.flags[k] > 0, row_group.hard,
                 row_group.read("inverse_weight", k), True,
             )  # fmt: skip
 
@@ -170,7 +169,8 @@ class PrimalCost:
             else:
                 total = work(block, total)
         for row_group, block_of in self.row_groups:
-            total = for_each(row_group.active_indices, lambda k, t, of=block_of: work(of(k), t), total)
+            indices = row_group.active_indices
+            total = indices.for_each(lambda k, t, of=block_of: work(of(k), t), total)
         return total
 
     def any_active(self) -> Any:
