@@ -15,6 +15,7 @@ import numpy as np
 
 from zwang.scalar import (
     ActiveIndices,
+    AppendedIndices,
     MutableArray,
     cond,
     empty,
@@ -22,6 +23,7 @@ from zwang.scalar import (
     fori_loop,
     lane_maximum,
     table,
+    where,
     zeros,
 )
 
@@ -38,12 +40,25 @@ class BlockMarks(NamedTuple):
 class BlockPattern(NamedTuple):
     """The nonzero blocks left of the diagonal after fill-in, the same in all lanes.
 
-    counts: their number in each block row. columns: their block columns, ascending, where block row K has the
-    places from K (K + 1) / 2 on.
+    counts: their number in each block row. columns: in row K the block columns of block row K, ascending.
+    In an `OrderedLDLT` each world has a pattern of its own, with columns in any order. order: its coupled
+    block rows, in the order of elimination; number: of these; coupled: 1 for each of them, else 0.
     """
 
     counts: MutableArray
     columns: MutableArray
+    order: Any = None
+    number: Any = 0
+    coupled: Any = None
+
+
+class Acting(NamedTuple):
+    """Which of several blocks of rows act: the active ones, or None for a single block, which acts where
+    any_active does.
+    """
+
+    active: ActiveIndices | AppendedIndices | None
+    any_active: Any
 
 
 class BlockedFactors(NamedTuple):
@@ -52,6 +67,9 @@ class BlockedFactors(NamedTuple):
     DL: MutableArray
     reciprocals: MutableArray
     pattern: BlockPattern
+
+
+Arrays = tuple[MutableArray, MutableArray]
 
 
 class BlockedLDLT:
@@ -74,10 +92,11 @@ class BlockedLDLT:
             self._at += [start + -size % self.side + k for k in range(size)]
         self._first = table([K * (K + 1) // 2 for K in range(self.count)])
         self._coupled = sorted({pair for i, j in entries for pair in self.block_pairs((i, j))})
+        size = self.side**2
         self._row_start = table(
-            [self._start(at // self.side, 0) + at % self.side * self.side for at in self._at]
+            [self._first[at // self.side] * size + at % self.side * self.side for at in self._at]
         )
-        self._column_start = table([self._start(0, at // self.side) + at % self.side for at in self._at])
+        self._column_start = table([at // self.side * size + at % self.side for at in self._at])
 
     @property
     def size(self) -> int:
@@ -95,7 +114,12 @@ class BlockedLDLT:
         """
         return self._row_start[i] + self._column_start[j]
 
-    def pattern(self, mark: Callable[[BlockMarks], BlockMarks]) -> BlockPattern:
+    @property
+    def is_coupled(self) -> bool:
+        """Whether some block beside the diagonal may be nonzero in every state."""
+        return bool(self._coupled)
+
+    def pattern(self, mark: Callable[[Any], Any]) -> BlockPattern:
         """The nonzero blocks of matrices with the entries of every state and the blocks that `mark` marks.
 
         `mark` calls `marked` outside of conditions that differ from lane to lane.
@@ -103,7 +127,7 @@ class BlockedLDLT:
         marks = BlockMarks(zeros(self.count), empty(self._places))
         if self._coupled:
             marks = for_each(self._coupled, lambda at, marks: self.marked(marks, *at), marks)
-        start = mark(marks), BlockPattern(zeros(self.count), empty(self._places))
+        start = mark(marks), BlockPattern(zeros(self.count), empty((self.count, self.count)))
 
         def eliminate(r: Any, carry: Any) -> Any:
             K, (marks, _) = self.count - 1 - r, carry
@@ -116,7 +140,13 @@ class BlockedLDLT:
         blocks = sorted({self._at[k] // self.side for k in columns})
         return [(I, J) for I in blocks for J in blocks if J < I]
 
-    def marked(self, marks: BlockMarks, I: Any, J: Any) -> BlockMarks:
+    def over_acting(self, acting: Acting, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        """The carry after body(k, carry) for the blocks of rows that act in some lane."""
+        active, number = acting.active, lane_maximum(where(acting.any_active, 1.0, 0.0), 1)
+        number = number if active is None else active.count
+        return fori_loop(0, number, lambda p, carry: body(0 if active is None else active[p], carry), carry)
+
+    def marked(self, marks: Any, I: Any, J: Any) -> BlockMarks:
         """The marks, with block (I, J), J <= I, marked. Those of a row are cleared with the first one."""
         first = self._first[I]
 
@@ -137,7 +167,7 @@ class BlockedLDLT:
         def fill(t: Any, carry: tuple[BlockMarks, MutableArray]) -> tuple[BlockMarks, MutableArray]:
             marks, columns = carry
             marks = fori_loop(0, t, lambda u, marks: self.marked(marks, found[t], found[u]), marks)
-            return marks, columns.set(first + t, 1.0 * found[t])
+            return marks, columns.set((K, t), 1.0 * found[t])
 
         marks, columns = fori_loop(0, found.count, fill, (marks, pattern.columns))
         return marks, BlockPattern(pattern.counts.set(K, 1.0 * found.count), columns)
@@ -145,19 +175,28 @@ class BlockedLDLT:
     def cleared(self, A: MutableArray, pattern: BlockPattern) -> MutableArray:
         """The array with zeros in the nonzero blocks, and ones in the diagonal of the padding."""
 
-        def clear_block(start: Any, A: MutableArray) -> MutableArray:
-            return with_values(A, start, [0.0] * self.side**2)
-
-        def clear_row(K: Any, A: MutableArray) -> MutableArray:
-            A = clear_block(self._start(K, K), A)
-            return self._over_row(pattern, K, lambda J, A: clear_block(self._start(K, J), A), A)
-
-        A = fori_loop(0, self.count, clear_row, A, unroll=False)
+        A = self._cleared_blocks(A, pattern)
         padding = sorted(set(range(self.count * self.side)) - set(self._at))
         ones = [
             self._start(at // self.side, at // self.side) + at % self.side * (self.side + 1) for at in padding
         ]
         return for_each(ones, lambda place, A: A.set(place, 1.0), A) if ones else A
+
+    def _cleared_blocks(self, A: MutableArray, pattern: BlockPattern) -> MutableArray:
+        """The array with zeros in the nonzero blocks."""
+
+        def clear(K: Any, A: MutableArray) -> MutableArray:
+            return self._cleared_row(self._cleared_block(A, K, K), pattern, K)
+
+        return fori_loop(0, self.count, clear, A, unroll=False)
+
+    def _cleared_row(self, A: MutableArray, pattern: BlockPattern, K: Any) -> MutableArray:
+        """The array with zeros in the nonzero blocks of block row K beside the diagonal."""
+        return self._over_row(pattern, K, lambda J, A: self._cleared_block(A, K, J), A)
+
+    def _cleared_block(self, A: MutableArray, I: Any, J: Any) -> MutableArray:
+        """The array with zeros in block (I, J)."""
+        return with_values(A, self._start(I, J), [0.0] * self.side**2)
 
     def factor(self, A: MutableArray, pattern: BlockPattern) -> BlockedFactors:
         """Factors of the matrix whose entries are in A, which becomes part of them (Featherstone 2008, Table
@@ -166,61 +205,72 @@ class BlockedLDLT:
         Blocks that are zero, in the pattern or not, change no bit of the result.
         """
 
-        def block_row(r: Any, arrays: tuple[MutableArray, MutableArray]) -> Any:
-            # A_KK = l^T d l, A_KJ <- d L_KJ = l^-T A_KJ, and A_IJ -= L_KI^T A_KJ for all J <= I < K
-            (A, reciprocals), K = arrays, self.count - 1 - r
-            l, own = _factor_block(self._lower_triangle(A, self._start(K, K)))
-            for k in range(self.side):
-                A = with_values(A, self._start(K, K) + self.side * k, l[k])
-            A = self._over_row(pattern, K, lambda J, A: self._divided(A, self._start(K, J), l), A)
-            A = self._with_row_eliminated(A, pattern, K, own)
-            return A, with_values(reciprocals, self.side * K, own)
+        def block_row(r: Any, arrays: Arrays) -> Arrays:
+            return self._with_row_factored(arrays, pattern, self.count - 1 - r)
 
         arrays = A, empty(self.count * self.side)
         DL, reciprocals = fori_loop(0, self.count, block_row, arrays, unroll=False)
         return BlockedFactors(DL, reciprocals, pattern)
 
+    def _with_row_factored(self, arrays: Arrays, pattern: BlockPattern, K: Any) -> Arrays:
+        """The factors and the reciprocals of D with those of block row K, and the remaining matrix."""
+        # A_KK = l^T d l, A_KJ <- d L_KJ = l^-T A_KJ, and A_IJ -= L_KI^T A_KJ for all J, I in the row
+        A, reciprocals = arrays
+        l, own = _factor_block(self._lower_triangle(A, self._start(K, K)))
+        for k in range(self.side):
+            A = with_values(A, self._start(K, K) + self.side * k, l[k])
+        A = self._over_row(pattern, K, lambda J, A: self._divided(A, K, J, l), A)
+        A = self._with_row_eliminated(A, pattern, K, own)
+        return A, with_values(reciprocals, self.side * K, own)
+
     def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x (n,) of L^T D L x = b (Featherstone 2008, Table 6.5)."""
-        side, DL, pattern = self.side, factors.DL, factors.pattern
-        x = zeros(self.count * side)
+        x = zeros(self.count * self.side)
         for at, value in zip(self._at, b, strict=True):
             x = x.set(at, value)
-
-        def backward(r: Any, x: MutableArray) -> MutableArray:  # L^T y = b
-            K = self.count - 1 - r
-            own, l = self._vector(x, K), self._lower_triangle(DL, self._start(K, K))
-            for k in reversed(range(side)):
-                for i in range(k):
-                    own[i] = own[i] - l[k][i] * own[k]
-            scaled = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
-
-            def subtract(I: Any, x: MutableArray) -> MutableArray:  # y_I - (D L_KI)^T D^-1 y_K
-                values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
-                for k in reversed(range(side)):
-                    values = [y - block[k][i] * scaled[k] for i, y in enumerate(values)]
-                return with_values(x, side * I, values)
-
-            return self._over_row(pattern, K, subtract, with_values(x, side * K, own))
-
-        def forward(K: Any, x: MutableArray) -> MutableArray:  # D L x = y
-            def subtract(I: Any, own: list[Any]) -> list[Any]:
-                values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
-                for i in range(side):
-                    own = [y - block[k][i] * values[i] for k, y in enumerate(own)]
-                return own
-
-            own = self._over_row(pattern, K, subtract, self._vector(x, K))
-            own = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
-            l = self._lower_triangle(DL, self._start(K, K))
-            for k in range(side):
-                for i in range(k):
-                    own[k] = own[k] - l[k][i] * own[i]
-            return with_values(x, side * K, own)
-
-        x = fori_loop(0, self.count, backward, x, unroll=False)
-        x = fori_loop(0, self.count, forward, x, unroll=False)
+        x = self._solved(factors, x)
         return np.array([x[at] for at in self._at])
+
+    def _solved(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
+        """The solution for a right-hand side, both as padded vectors."""
+        n = self.count
+        x = fori_loop(0, n, lambda r, x: self._backward(factors, n - 1 - r, x), x, unroll=False)
+        return fori_loop(0, n, lambda K, x: self._forward(factors, K, x), x, unroll=False)
+
+    def _backward(self, factors: BlockedFactors, K: Any, x: MutableArray) -> MutableArray:
+        """The vector x with block row K of L^T y = b solved."""
+        side, DL = self.side, factors.DL
+        own, l = self._vector(x, K), self._lower_triangle(DL, self._start(K, K))
+        for k in reversed(range(side)):
+            for i in range(k):
+                own[i] = own[i] - l[k][i] * own[k]
+        scaled = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
+
+        def subtract(I: Any, x: MutableArray) -> MutableArray:  # y_I - (D L_KI)^T D^-1 y_K
+            values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
+            for k in reversed(range(side)):
+                values = [y - block[k][i] * scaled[k] for i, y in enumerate(values)]
+            return with_values(x, side * I, values)
+
+        return self._over_row(factors.pattern, K, subtract, with_values(x, side * K, own))
+
+    def _forward(self, factors: BlockedFactors, K: Any, x: MutableArray) -> MutableArray:
+        """The vector x with block row K of D L x = y solved."""
+        side, DL = self.side, factors.DL
+
+        def subtract(I: Any, own: list[Any]) -> list[Any]:
+            values, block = self._vector(x, I), self._block_at(DL, self._start(K, I))
+            for i in range(side):
+                own = [y - block[k][i] * values[i] for k, y in enumerate(own)]
+            return own
+
+        own = self._over_row(factors.pattern, K, subtract, self._vector(x, K))
+        own = [y * d for y, d in zip(own, self._vector(factors.reciprocals, K), strict=True)]
+        l = self._lower_triangle(DL, self._start(K, K))
+        for k in range(side):
+            for i in range(k):
+                own[k] = own[k] - l[k][i] * own[i]
+        return with_values(x, side * K, own)
 
     def _start(self, I: Any, J: Any) -> Any:
         """Position of the first entry of block (I, J), J <= I, in the array of all blocks."""
@@ -228,7 +278,7 @@ class BlockedLDLT:
 
     def _column(self, pattern: BlockPattern, K: Any, t: Any) -> Any:
         """The block column of nonzero block t of block row K."""
-        return lane_maximum(pattern.columns[self._first[K] + t], self.count - 1)
+        return lane_maximum(pattern.columns[K, t], self.count - 1)
 
     def _row_count(self, pattern: BlockPattern, K: Any) -> Any:
         """The number of nonzero blocks left of the diagonal in block row K."""
@@ -243,8 +293,9 @@ class BlockedLDLT:
             carry,
         )
 
-    def _divided(self, A: MutableArray, start: Any, l: list[list[Any]]) -> MutableArray:
-        """The array with l^-T A_KJ in place of the block beside the diagonal that begins here."""
+    def _divided(self, A: MutableArray, K: Any, J: Any, l: list[list[Any]]) -> MutableArray:
+        """The array with l^-T A_KJ in place of the block A_KJ beside the diagonal."""
+        start = self._start(K, J)
         a = self._block_at(A, start)
         for k in reversed(range(self.side)):
             for i in range(k):
@@ -262,8 +313,7 @@ class BlockedLDLT:
             rows = zip(self._block_at(A, self._start(K, I)), reciprocals, strict=True)
             L = [[x * reciprocal for x in row] for row, reciprocal in rows]
 
-            def subtract(u: Any, A: MutableArray) -> MutableArray:
-                J = self._column(pattern, K, u)
+            def subtract(J: Any, A: MutableArray) -> MutableArray:
                 target, block = self._start(I, J), self._block_at(A, self._start(K, J))
                 for i in range(side):
                     values = [A[target + side * i + j] for j in range(side)]
@@ -272,9 +322,15 @@ class BlockedLDLT:
                     A = with_values(A, target + side * i, values)
                 return A
 
-            return fori_loop(0, t + 1, subtract, A)
+            return self._over_columns_until(pattern, K, t, subtract, A)
 
         return fori_loop(0, self._row_count(pattern, K), eliminate, A)
+
+    def _over_columns_until(
+        self, pattern: BlockPattern, K: Any, t: Any, body: Callable[[Any, Any], Any], carry: Any
+    ) -> Any:
+        """The carry after body(J, carry) for the blocks (K, J) that are not right of block t of the row."""
+        return fori_loop(0, t + 1, lambda u, carry: body(self._column(pattern, K, u), carry), carry)
 
     def _block_at(self, A: MutableArray, start: Any) -> list[list[Any]]:
         """The block that begins at this position."""

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import BlockedLDLT, BlockMarks, BlockPattern
+from zwang.algebra.blocked_ldlt import Acting, BlockedLDLT, BlockPattern
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.scalar import (
     ActiveIndices,
+    AppendedIndices,
     MutableArray,
     cond,
     empty,
     fori_loop,
-    lane_maximum,
     logical_or,
-    where,
     zeros,
 )
 from zwang.scalar.stacked_pytree import StackedPytree
@@ -42,7 +42,7 @@ class RowBlocks(NamedTuple):
     """
 
     columns: Sequence[Columns]
-    active: ActiveIndices | None
+    active: ActiveIndices | AppendedIndices | None
     any_active: Any
 
 
@@ -61,7 +61,7 @@ class UpdatedMatrix:
         self._filled = _filled(self.n, self._entries, row_blocks)
         self._blocked, self._position = None, dict[tuple[int, int], int]()
         if factorization_cost(self._filled) > UNROLLED_MULTIPLICATIONS:
-            self._blocked = BlockedLDLT(
+            self._blocked = blocked_ldlt(
                 self.n, self._entries | {(i, j) for i, j in enumerate(parents) if j >= 0}
             )
             self.size = self._blocked.size
@@ -161,7 +161,7 @@ def _filled(n: int, entries: set[tuple[int, int]], row_blocks: Sequence[RowBlock
 def _pattern(matrix: BlockedLDLT, row_blocks: Sequence[RowBlocks]) -> BlockPattern:
     """The nonzero blocks in this state."""
 
-    def mark(marks: BlockMarks) -> BlockMarks:
+    def mark(marks: Any) -> Any:
         for own in row_blocks:
             pairs = [matrix.block_pairs(columns) for columns in own.columns]
             most = max(map(len, pairs), default=0)
@@ -174,16 +174,12 @@ def _pattern(matrix: BlockedLDLT, row_blocks: Sequence[RowBlocks]) -> BlockPatte
     return matrix.pattern(mark)
 
 
-def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks: BlockMarks) -> BlockMarks:
-    """The marks, with those of the blocks with active rows; alike in all lanes, also where a block does not
-    act.
-    """
-    active = own.active
-    number = lane_maximum(where(own.any_active, 1.0, 0.0), 1) if active is None else active.count
+def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks: Any) -> Any:
+    """The marks, with those of the blocks with active rows."""
 
-    def mark(position: Any, marks: BlockMarks) -> BlockMarks:
-        for I, J in pairs[0 if active is None else active[position]]:
+    def mark(block: Any, marks: Any) -> Any:
+        for I, J in pairs[block]:
             marks = matrix.marked(marks, I, J)
         return marks
 
-    return fori_loop(0, number, mark, marks)
+    return matrix.over_acting(Acting(own.active, own.any_active), mark, marks)
