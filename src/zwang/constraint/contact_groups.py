@@ -205,9 +205,11 @@ def _row_group(
     width = LINK_COLUMNS if by_link else len(columns[0])
     template = template_rows(context, group, width)
     n, count, hard = len(template), len(group) * first.count, any(template.hard)
+    # where few of many blocks are active, their flags are not searched
+    swept = is_swept(group, beyond_margin=is_hard_contact(first))
 
     def visit(number: Any, arrays: _GroupArrays) -> _GroupArrays:
-        blocks = [number * first.count + k for k in points]
+        blocks = [number * first.count + k for k in points] if swept else []
         for block in blocks:
             arrays = arrays.flagged(block, 0.0)
         arrays = over_active_contacts(
@@ -235,8 +237,6 @@ def _row_group(
         )
 
     values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
-    # where few of many blocks are active, their flags are not searched
-    swept = is_swept(group, beyond_margin=is_hard_contact(first))
     indices = AppendedIndices.none(count) if swept else None
     start = _GroupArrays(zeros(count), indices, empty((count, n * width)), values, any_active=False)
     filled = over_near_pairs(
