@@ -76,6 +76,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.equality_switches import with_equality_parameters as with_equality_parameters
     from zwang.mechanism.force_elements import Actuator as Actuator
     from zwang.mechanism.force_elements import Damper as Damper
+    from zwang.mechanism.force_elements import EllipsoidDrag as EllipsoidDrag
     from zwang.mechanism.force_elements import FluidDrag as FluidDrag
     from zwang.mechanism.force_elements import GravityCompensation as GravityCompensation
     from zwang.mechanism.force_elements import Motor as Motor
@@ -148,7 +149,7 @@ _PLACES = {
     ),
     "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid HeightField Mesh Plane Sphere Surface",
     "zwang.mechanism.force_elements": (
-        "Actuator Damper FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
+        "Actuator Damper EllipsoidDrag FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
     ),
     "zwang.mechanism.constraints": (
         "Connect CoulombFriction JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed "
@@ -240,6 +241,7 @@ __all__ = [
     "Distance",
     "DistanceSensor",
     "Ellipsoid",
+    "EllipsoidDrag",
     "Event",
     "Fixed",
     "FluidDrag",

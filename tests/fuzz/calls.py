@@ -220,6 +220,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     ),
     "Wrench": ({"body": "arm"}, lambda part: {"forces": [part]}),
     "GravityCompensation": ({"body": "arm"}, lambda part: {"forces": [part]}),
+    "EllipsoidDrag": ({"body": "arm", "semiaxes": (1, 1, 1)}, lambda part: {"forces": [part]}),
     "FluidDrag": ({"body": "arm", "box": (1, 1, 1)}, lambda part: {"forces": [part]}),
     **{
         name: (given, lambda part: {"constraints": [part]})

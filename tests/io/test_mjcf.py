@@ -322,16 +322,8 @@ def test_elements_without_effect_are_noted():
 
 
 UNSUPPORTED = {
-    "side site inside": model(
-        '<site name="a" pos="1 0 0"/><site name="in"/><geom name="w" type="cylinder" size=".1 .1"/>',
-        inside='<site name="b" pos="-1 0 0"/>',
-        after='<tendon><spatial><site site="a"/><geom geom="w" sidesite="in"/><site site="b"/>'
-        "</spatial></tendon>",
-    ),
     "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
-    "fluid": model(before='<option density="1.2"/>', geom='fluidshape="ellipsoid"'),
     "springyield": model(joint='stiffness="1" springyield="1"'),
-    "surfacevel": model(geom='surfacevel="1 0 0 0 0 0"'),
     "flex": model('<flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'),
     "signed distance field": model(
         '<geom type="sdf" mesh="m"/>',

@@ -172,6 +172,12 @@ def _with_flags(pair: Pair, disabled: Names) -> Pair:
             f"{pair.b.name!r} ({' with '.join(pair.kinds)}) would have the contact points of MuJoCo's "
             "earlier algorithm, which zwang does not have; enable the flag, or exclude the contact"
         )
+    surfaces = [shape.shape.surface for shape in (pair.a, pair.b)]
+    if any(s.hard for s in surfaces) and any(s.is_moving for s in surfaces):
+        raise UnsupportedError(
+            f"the contact of {pair.a.name!r} with {pair.b.name!r} is hard, and one surface has a velocity, "
+            "which only soft contacts have; give both surfaces a softness, or exclude the contact"
+        )
     return replace(pair, single=True) if "multiccd" in disabled else pair
 
 

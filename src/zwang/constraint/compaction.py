@@ -25,6 +25,7 @@ from zwang.constraint.contact_groups import (
     point_jacobian,
     rows_of_contact_point,
     signs,
+    surface_velocity_in,
     template_rows,
 )
 from zwang.constraint.context import RowContext
@@ -144,7 +145,8 @@ def _with_group(
 
     def append(appender: Appender, number: Any, k: int, pair: Pair, point: ContactPoint) -> Appender:
         J = point_jacobian(point.position), kinematics.relative_velocity(links[number])
-        rows = rows_of_contact_point(context, pair, point, J, inverse_weights[number])
+        moving = surface_velocity_in(group, kinematics, number, point)
+        rows = rows_of_contact_point(context, pair, point, J, inverse_weights[number], moving=moving)
         first = offset + (number * points + k) * n
         for i, (w, aref, R) in enumerate(zip(rows.J, rows.aref, rows.R, strict=True)):
             code = status[first + i]

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
-from zwang.collision import ContactPoint, Pair
+from zwang.algebra.rotations import cross, skew
+from zwang.collision import ContactPoint, Pair, PlacedShape
+from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Cone, JointScrews, Rows, array
 from zwang.constraint.softness import (
@@ -36,7 +37,8 @@ class Contact(NamedTuple):
     J (6, nv): J v is the velocity of b relative to a in contact axes, normal first, linear before angular.
     Where a or b is the world, v stands for the spatial velocity (6,) of the other link. distance [m]: the
     signed distance. inverse_weight: (of translation [1/kg], of rotation [1/(kg m^2)]). friction: condim - 1
-    coefficients. bias: Jdot v (6,) of a hard contact.
+    coefficients. bias: Jdot v (6,) of a hard contact. surface_velocity: that of the materials of moving
+    surfaces (6,), in contact axes, in addition to J v.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Contact(NamedTuple):
     friction: tuple[Any, ...]
     active: Any
     bias: Any = (0,) * 6
+    surface_velocity: Any = None
 
     @property
     def hard(self) -> bool:
@@ -120,7 +123,42 @@ def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int
         inverse_weight,
         tuple(pair.friction[: pair.condim - 1]),
         active,
+        surface_velocity=_surface_velocity_of(context, pair, point),
     )
+
+
+def _surface_velocity_of(context: RowContext, pair: Pair, point: ContactPoint) -> np.ndarray | None:
+    """The `surface_velocity` at a contact point of a pair; None if no surface moves."""
+    if not has_moving_surface(pair):
+        return None
+    shapes = placed(pair.a, context.poses), placed(pair.b, context.poses)
+    return surface_velocity(surface_velocities(pair), shapes, point)
+
+
+def has_moving_surface(pair: Pair) -> bool:
+    """Whether the material of one of the surfaces moves."""
+    return pair.a.shape.surface.is_moving or pair.b.shape.surface.is_moving
+
+
+def surface_velocities(pair: Pair) -> tuple[Any, Any]:
+    """The velocities (6,) of the materials of both surfaces, each in the axes of its shape."""
+    return tuple(pair.a.shape.surface.velocity), tuple(pair.b.shape.surface.velocity)
+
+
+def surface_velocity(
+    velocities: tuple[Any, Any], shapes: tuple[PlacedShape, PlacedShape], point: ContactPoint
+) -> np.ndarray:
+    """Velocity (6,) of the material of b relative to a at the contact point, in contact axes, linear first.
+
+    The normal and the rolling velocities are zero. Source: MuJoCo documentation, XML reference,
+    geom/surfacevel.
+    """
+    total: Any = np.zeros(6, int)
+    for sign, velocity, shape in zip((-1, 1), velocities, shapes, strict=True):
+        u, w = shape.R @ np.array(velocity[:3]), shape.R @ np.array(velocity[3:])
+        total = total + sign * np.concatenate([u + cross(w, point.position - shape.p), w])
+    linear, angular = point.frame @ total[:3], point.frame @ total[3:]
+    return np.array([0, *linear[1:], angular[0], 0, 0])
 
 
 def contact_name(pair: Pair, number: int) -> str:
@@ -139,6 +177,11 @@ def rows_of_contact(context: RowContext, contact: Contact) -> Rows:
     """Rows of one contact: frictionless, pyramidal or elliptic; hard contacts with friction are always
     elliptic.
     """
+    if contact.surface_velocity is not None:  # J v + c = (J, c) (v, 1)
+        extended = np.concatenate([contact.J, np.array(contact.surface_velocity).reshape(6, 1)], axis=1)
+        moving = contact._replace(J=extended, surface_velocity=None)
+        rows = rows_of_contact(context._replace(v=np.array([*context.v, 1])), moving)
+        return rows.replaced(J=rows.J[:, :-1])
     if contact.pair.condim == 1:
         return _unilateral_rows(context, contact, contact.J[:1], contact.inverse_weight[0])
     if contact.hard:

@@ -26,12 +26,15 @@ from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import (
     Contact,
     contact_name,
+    has_moving_surface,
     is_active,
     is_hard_contact,
     link_screws_at,
     pair_inverse_weights,
     restitution,
     rows_of_contact,
+    surface_velocities,
+    surface_velocity,
 )
 from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motion
 from zwang.constraint.context import RowContext
@@ -140,6 +143,16 @@ def contact_bias(
     return contact_biases(pair, a, b, *motions)[k]
 
 
+def surface_velocity_in(
+    group: PairGroup, kinematics: GroupKinematics, number: Any, point: ContactPoint
+) -> np.ndarray | None:
+    """The `surface_velocity` of a contact point of a pair; None if no surface of the group moves."""
+    if not any(map(has_moving_surface, group.pairs)):
+        return None
+    velocities = StackedPytree([surface_velocities(pair) for pair in group.pairs])[number]
+    return surface_velocity(velocities, group.placed(number, kinematics.shapes), point)
+
+
 def over_active_contacts(
     context: RowContext,
     group: PairGroup,
@@ -226,6 +239,7 @@ def _row_group(
         rows = rows_of_contact_point(
             context, pair, point, relative_jacobian(number, point.position), inverse_weights[number],
             contact_bias(context, group, kinematics, number, k, pair),
+            surface_velocity_in(group, kinematics, number, point),
         )  # fmt: skip
         return arrays.flagged(block, 1.0)._replace(
             active=arrays.active.set(block, 1.0),
@@ -265,17 +279,19 @@ def rows_of_contact_point(
     relative_jacobian: tuple[np.ndarray, np.ndarray],
     inverse_weight: tuple[Any, Any],
     bias: Any = (0,) * 6,
+    moving: Any = None,
 ) -> Rows:
     """Rows of one contact point.
 
     relative_jacobian: J (6, width) of b relative to a at the point in world axes, and the velocities that it
-    multiplies. bias: Jdot v (6,) of a hard contact, in contact axes.
+    multiplies. bias: Jdot v (6,) of a hard contact, in contact axes. moving: the surface velocity of a
+    `Contact`.
     """
     J, v = relative_jacobian
     J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
     distance = 0.0 if context.impulsive else point.distance  # in an impact the contact is closed
     contact = Contact(
-        "", pair, distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True, bias
+        "", pair, distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True, bias, moving
     )
     return rows_of_contact(context._replace(v=v), contact)
 

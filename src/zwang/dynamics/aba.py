@@ -11,6 +11,7 @@ from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.crba import symmetric
 from zwang.dynamics.rnea import vee
+from zwang.errors import DescriptionError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.tree import WORLD, Tree
@@ -23,7 +24,7 @@ def aba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
 
     q (nq,), v (nv,), tau (nv,): configuration, generalised velocities and generalised forces [N m or N]. The
     result satisfies M(q) a + h(q, v) = tau, as that of `forward_dynamics_crba`. Accelerations of links are
-    classical ones of their origins.
+    classical ones of their origins. Raises DescriptionError for tendons with armature.
     """
     return aba_of(Kinematics(tree, q, v), tau)
 
@@ -33,6 +34,11 @@ def aba_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
     poses are known.
     """
     tree, poses, subspaces = kinematics.tree, kinematics.joint_poses, kinematics.motion_subspaces
+    if tree.tendon_inertias:
+        raise DescriptionError(
+            "the articulated-body algorithm has no tendons with armature, which act between bodies; use "
+            "forward_dynamics_crba"
+        )
     bias = _bias_terms(tree, poses, subspaces, kinematics.v)
     articulated = [rigid_inertia(link.mass, link.h, link.J) for link in tree.links]
     wrenches = [

@@ -4,6 +4,7 @@ integrators.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +22,17 @@ class FreeBody(NamedTuple):
     of its joint.
     """
 
+    name: str
     link: Link
     number: int
     v: slice
 
 
 def bias_force_derivative(kinematics: Kinematics) -> np.ndarray:
-    """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms, by forward differentiation of
-    RNEA.
+    """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms of the bodies, by forward
+    differentiation of RNEA. As in MuJoCo, the term of tendons with armature is left out.
     """
+    kinematics = kinematics.with_inertias_of(replace(kinematics.tree, tendon_inertias=()))
 
     def bias_forces(v: Any) -> np.ndarray:
         return bias_forces_of(kinematics.with_velocities(v))
@@ -51,7 +54,7 @@ def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:
         number = tree.placement(joint.body).link
         first = next(link for link in tree.links if link.v.start == joint.v.start)
         if first.parent == WORLD and number not in parents:
-            found.append(FreeBody(tree.links[number], number, joint.v))
+            found.append(FreeBody(joint.body, tree.links[number], number, joint.v))
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.dynamics.rnea import vee
+from zwang.dynamics.tendon_armature import tendon_mass_matrix
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
@@ -37,7 +38,7 @@ def mass_matrix_from_jacobians(tree: Tree, q: Any) -> np.ndarray:
         R = placement_pose(poses, body.placement).R
         Jw = R.T @ J[3:]
         M = M + body.mass * (J[:3].T @ J[:3]) + Jw.T @ body.inertia @ Jw
-    return M
+    return M + tendon_mass_matrix(Kinematics.at_poses(tree, q, None, poses))
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
@@ -46,8 +47,8 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 
 
 def crba(tree: Tree, q: Any) -> np.ndarray:
-    """Mass matrix M (nv, nv) by the composite-rigid-body algorithm (Featherstone 2008, Table 6.2), armature
-    included.
+    """Mass matrix M (nv, nv) by the composite-rigid-body algorithm (Featherstone 2008, Table 6.2), with the
+    armature of joints and tendons.
 
     q (nq,): configuration, with unit quaternions. The unit of H_ij is kg m^2, kg m or kg.
     """
@@ -69,7 +70,7 @@ def crba_of(kinematics: Kinematics) -> np.ndarray:
         if link.parent != WORLD:
             moments = transform_inertia(m, h, J, *poses[i])
             composites[link.parent] = _sum_of_inertias(composites[link.parent], moments)
-    return np.diag(armature(tree)) + M
+    return np.diag(armature(tree)) + M + tendon_mass_matrix(kinematics)
 
 
 def composite_wrench(m: Any, h: Any, J: Any, s: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.rnea import vee
+from zwang.dynamics.tendon_armature import tendon_kinetic_energy, tendon_zwang
 from zwang.kinematics.jacobians import placement_jacobian, placement_motion
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import link_poses, placement_pose
@@ -22,8 +23,8 @@ class Energy(NamedTuple):
 
 
 def kinetic_energy(tree: Tree, q: Any, v: Any) -> Any:
-    """Kinetic energy [J] of all links and rotors, at the configuration q (nq,) and generalised velocities v
-    (nv,).
+    """Kinetic energy [J] of all links, rotors and tendons, at the configuration q (nq,) and generalised
+    velocities v (nv,).
     """
     return kinetic_energy_of(Kinematics(tree, q, v))
 
@@ -31,7 +32,7 @@ def kinetic_energy(tree: Tree, q: Any, v: Any) -> Any:
 def kinetic_energy_of(kinematics: Kinematics) -> Any:
     """Kinetic energy [J], as `kinetic_energy`, at a state whose link velocities are known."""
     tree, v = kinematics.tree, kinematics.v
-    total = rotor_energy(tree, v)
+    total = rotor_energy(tree, v) + tendon_kinetic_energy(kinematics, v)
     for link, (u, w) in zip(tree.links, kinematics.velocities, strict=True):
         # 1/2 integral |u + W r|^2 dm = 1/2 (m u.u + tr(W J W^T)) + u.W h,  W = [w]x
         W = skew(w)
@@ -162,7 +163,7 @@ def mass_centre_with_jacobian(kinematics: Kinematics) -> tuple[np.ndarray, np.nd
 
 
 def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
-    """Part of each body in 1/2 v^T M v [J], by name, and that of the rotors as "rotors".
+    """Part of each body in 1/2 v^T M v [J], by name, and that of rotors and tendons as "rotors".
 
     With the deviation of an acceleration from the free one in place of v, it is the part of each body in Z.
     """
@@ -172,13 +173,15 @@ def kinetic_energy_by_body(tree: Tree, q: Any, v: Any) -> dict[str, Any]:
         R = placement_pose(poses, body.placement).R
         u, w = velocity[:3], R.T @ velocity[3:]
         parts[body.body] = (body.mass * (u @ u) + w @ (body.inertia @ w)) / 2
-    parts["rotors"] = rotor_energy(tree, v)
+    parts["rotors"] = rotor_energy(tree, v) + tendon_kinetic_energy(
+        Kinematics.at_poses(tree, q, None, poses), v
+    )
     return parts
 
 
 def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any]:
-    """Part of each body in Gauss's measure Z(a) [kg m^2/s^4], and that of generalised forces and rotors as
-    "generalised forces".
+    """Part of each body in Gauss's measure Z(a) [kg m^2/s^4], and that of generalised forces, rotors and
+    tendons as "generalised forces".
 
     A body's free acceleration is that of gravity and of its own gyroscopic torque. With the deviations d =
     a_c - g and e = wd + I^-1 (w x I w) the part is 1/2 (m d^2 + e^T I e), less the terms that do not depend
@@ -195,7 +198,7 @@ def zwang_by_body(tree: Tree, q: Any, v: Any, tau: Any, a: Any) -> dict[str, Any
         rotation = wd @ (I @ wd) / 2 + wd @ n  # without the constant 1/2 n^T I^-1 n
         parts[body.body] = body.mass * (d @ d) / 2 + rotation
     forces = -sum((t * x for t, x in zip(tau, a, strict=True)), start=0)
-    parts["generalised forces"] = forces + rotor_energy(tree, a)
+    parts["generalised forces"] = forces + rotor_energy(tree, a) + tendon_zwang(Kinematics(tree, q, v), a)
     return parts
 
 

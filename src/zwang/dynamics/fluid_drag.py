@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.force_elements import FluidDrag
+from zwang.mechanism.force_elements import EllipsoidDrag, FluidDrag
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute
@@ -19,7 +19,7 @@ from zwang.scalar import absolute
 
 def drag_force(mechanism: Mechanism, drag: FluidDrag, kinematics: Kinematics) -> np.ndarray:
     """Generalised force tau (nv,) = J^T f of the drag of a body [N m, N]."""
-    J, velocity = _box_motion(mechanism, drag, kinematics)
+    J, velocity = motion_in_fluid(mechanism, drag, kinematics)
     linear, quadratic = _coefficients(drag)
     f = [-(a + b * absolute(u)) * u for a, b, u in zip(linear, quadratic, velocity, strict=True)]
     return J.T @ np.array(f)
@@ -27,20 +27,24 @@ def drag_force(mechanism: Mechanism, drag: FluidDrag, kinematics: Kinematics) ->
 
 def drag_damping(mechanism: Mechanism, drag: FluidDrag, kinematics: Kinematics) -> np.ndarray:
     """The damping matrix (nv, nv) of the drag of a body: -J^T (d f / d velocity) J."""
-    J, velocity = _box_motion(mechanism, drag, kinematics)
+    J, velocity = motion_in_fluid(mechanism, drag, kinematics)
     linear, quadratic = _coefficients(drag)
     slopes = [a + 2 * b * absolute(u) for a, b, u in zip(linear, quadratic, velocity, strict=True)]
     return J.T @ (np.array(slopes)[:, None] * J)
 
 
-def _box_motion(
-    mechanism: Mechanism, drag: FluidDrag, kinematics: Kinematics
+def motion_in_fluid(
+    mechanism: Mechanism, drag: FluidDrag | EllipsoidDrag, kinematics: Kinematics
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian (6, nv) and velocity (6,) of the box relative to the fluid, linear first, in its axes."""
+    """Jacobian (6, nv) and velocity (6,) of the box or ellipsoid relative to the fluid, linear first, in its
+    axes.
+    """
     base = mechanism.tree.placement(drag.body)
-    box = Placement(base.link, base.R @ np.array(drag.orientation), base.p + base.R @ np.array(drag.position))
-    R, J = kinematics.placement_pose(box).R, kinematics.placement_jacobian(box)
-    velocity = kinematics.placement_velocity(box)
+    shape = Placement(
+        base.link, base.R @ np.array(drag.orientation), base.p + base.R @ np.array(drag.position)
+    )
+    R, J = kinematics.placement_pose(shape).R, kinematics.placement_jacobian(shape)
+    velocity = kinematics.placement_velocity(shape)
     relative = R.T @ (velocity[:3] - np.array(drag.wind))
     return np.concatenate([R.T @ J[:3], R.T @ J[3:]]), np.concatenate([relative, R.T @ velocity[3:]])
 

@@ -32,7 +32,8 @@ def free_accelerations(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:
 def free_accelerations_of(kinematics: Kinematics, tau: Any) -> np.ndarray:
     """Generalised accelerations a (nv,), as `free_accelerations`, at a state whose poses are known."""
     tree = kinematics.tree
-    dynamics = aba_of if aba_is_cheaper(tree) else forward_dynamics_crba_of
+    # articulated bodies have no room for the inertia of tendons between them
+    dynamics = aba_of if aba_is_cheaper(tree) and not tree.tendon_inertias else forward_dynamics_crba_of
     return dynamics(kinematics.with_inertias_of(with_base_parameters(tree)), tau)
 
 

@@ -21,7 +21,14 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
-from zwang.mechanism.force_elements import Actuator, FluidDrag, GravityCompensation, PointSpring, Wrench
+from zwang.mechanism.force_elements import (
+    Actuator,
+    EllipsoidDrag,
+    FluidDrag,
+    GravityCompensation,
+    PointSpring,
+    Wrench,
+)
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
@@ -77,7 +84,7 @@ def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> Fr
     freed = mechanism.replace(
         bodies=bodies,
         forces=tuple(f for f in mechanism.forces if acts_on_bodies(mechanism, f)),
-        tendons=tuple(t for t in mechanism.tendons if t.path),
+        tendons=tuple(replace(t, armature=0) for t in mechanism.tendons if t.path),
         constraints=tuple(c for c in mechanism.constraints if isinstance(c, BODY_CONSTRAINTS)),
         contacts=(), keyframes=(), sensors=(), home=None,
     )  # fmt: skip
@@ -104,7 +111,7 @@ def acts_on_bodies(mechanism: Mechanism, force: Any) -> bool:
     if isinstance(force, Actuator):
         paths = {tendon.name: tendon.path for tendon in mechanism.tendons}
         return force.frame is not None or bool(force.tendon is not None and paths[force.tendon])
-    return isinstance(force, Wrench | PointSpring | GravityCompensation | FluidDrag)
+    return isinstance(force, Wrench | PointSpring | GravityCompensation | FluidDrag | EllipsoidDrag)
 
 
 def subtree_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra import rotations
+from zwang.dynamics.ellipsoid_drag import ellipsoid_force
 from zwang.dynamics.fluid_drag import drag_force
 from zwang.dynamics.muscles import activation_derivative, muscle_force
 from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmission
@@ -18,6 +19,7 @@ from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
+    EllipsoidDrag,
     FluidDrag,
     GravityCompensation,
     Motor,
@@ -29,7 +31,7 @@ from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
-from zwang.scalar import absolute, clip, divide, exp, is_zero, maximum, minimum, sqrt
+from zwang.scalar import absolute, clip, divide, exp, maximum, minimum, sqrt
 
 
 class ActuatorOutput(NamedTuple):
@@ -73,6 +75,8 @@ def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarra
                 tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), kinematics)
             case FluidDrag():
                 tau = tau + drag_force(mechanism, force, kinematics)
+            case EllipsoidDrag():
+                tau = tau + ellipsoid_force(mechanism, force, kinematics)
     for tendon in mechanism.tendons:
         tau = tau + _tendon_force(mechanism, tendon, kinematics)
     return tau
@@ -141,7 +145,7 @@ def damper_force(damper: Damper, v: Any) -> Any:
     """Generalised force of a damper on one generalised velocity v: -(c1 v + c2 v |v| + c3 v^3 + ...)."""
     force: Any = damper.coefficient * v
     for power, c in enumerate(damper.higher, start=2):
-        force = force + c * (v**power if power % 2 else v ** (power - 1) * absolute(v))
+        force = force + c * odd_power(v, power)
     return -force
 
 
@@ -215,9 +219,10 @@ def spring_energy_of(mechanism: Mechanism, kinematics: Kinematics) -> Any:
             stretch = distance - force.length
             total = total + force.stiffness * stretch * stretch / 2
     for tendon in mechanism.tendons:
-        if not is_zero(tendon.stiffness):
+        if tendon.has_spring:
             stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, kinematics)[0])
-            total = total + tendon.stiffness * stretch * stretch / 2
+            stiffness = (tendon.stiffness, *tendon.higher_stiffness)
+            total = total + sum(k * stretch ** (i + 2) / (i + 2) for i, k in enumerate(stiffness))
     return total
 
 
@@ -270,7 +275,7 @@ def _point_spring_force(mechanism: Mechanism, spring: PointSpring, kinematics: K
 
 
 def _tendon_force(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) -> np.ndarray:
-    if is_zero(tendon.stiffness) and is_zero(tendon.damping):
+    if not tendon.has_spring and not tendon.has_damper:
         return np.array([0] * mechanism.nv)
     length, moment = tendon_length(mechanism, tendon, kinematics)
     return -tendon_tension(tendon, length, moment @ kinematics.v) * moment
@@ -278,7 +283,18 @@ def _tendon_force(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) 
 
 def tendon_tension(tendon: Tendon, length: Any, velocity: Any) -> Any:
     """The tension [N] of a tendon's spring and damper at a length [m] and velocity [m/s]."""
-    return tendon.stiffness * _tendon_stretch(tendon, length) + tendon.damping * velocity
+    stretch = _tendon_stretch(tendon, length)
+    tension = tendon.stiffness * stretch + tendon.damping * velocity
+    for power, k in enumerate(tendon.higher_stiffness, start=2):
+        tension = tension + k * stretch**power
+    for power, c in enumerate(tendon.higher_damping, start=2):
+        tension = tension + c * odd_power(velocity, power)
+    return tension
+
+
+def odd_power(v: Any, power: int) -> Any:
+    """v^power with the sign of v."""
+    return v**power if power % 2 else v ** (power - 1) * absolute(v)
 
 
 def _tendon_stretch(tendon: Tendon, length: Any) -> Any:

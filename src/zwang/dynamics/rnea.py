@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import cross, skew
+from zwang.dynamics.tendon_armature import tendon_inertial_force
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tree import WORLD, Tree
 
@@ -42,7 +43,8 @@ def rnea(tree: Tree, q: Any, v: Any, a: Any) -> np.ndarray:
     2008, Table 5.1).
 
     q (nq,), v (nv,), a (nv,): configuration, generalised velocities and generalised accelerations.
-    tau [N m or N] includes gravity and armature, and excludes passive forces such as springs and dampers.
+    tau [N m or N] includes gravity and the armature of joints and tendons, and excludes passive forces
+    such as springs and dampers.
     """
     return rnea_of(Kinematics(tree, q, v), a)
 
@@ -88,7 +90,7 @@ def rnea_of(kinematics: Kinematics, a: Any) -> np.ndarray:
             f_parent, n_parent = wrenches[link.parent]
             f = R @ f
             wrenches[link.parent] = (f_parent + f, n_parent + R @ n + cross(p, f))
-    return np.array(tau)
+    return np.array(tau) + tendon_inertial_force(kinematics, a)
 
 
 def bias_forces(tree: Tree, q: Any, v: Any) -> np.ndarray:

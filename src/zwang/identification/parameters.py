@@ -105,8 +105,8 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping",
     "friction" and "offset" give a parameter for every joint, "stiffness" for every spring and "motor" for
     every motor of the mechanism.
-    Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, and actuators
-    whose force is not linear in constants.
+    Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, tendons with
+    armature, and actuators whose force is not linear in constants.
     """
     for force in mechanism.forces:
         if isinstance(force, GravityCompensation) or (isinstance(force, Wrench) and force.input is None):
@@ -114,6 +114,13 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
                 f"mechanism {mechanism.name!r} has a {type(force).__name__} on body {force.body!r}, whose "
                 "force is not linear in the parameters alone; subtract it from tau, and leave it out with "
                 "mechanism.replace(forces=...)"
+            )
+    for tendon in mechanism.tendons:
+        if not is_zero(tendon.armature) or tendon.higher_stiffness or tendon.higher_damping:
+            raise DescriptionError(
+                f"tendon {tendon.name!r} has an armature, or a polynomial spring or damper, which are no "
+                "parameters; subtract their forces from tau, and set armature=0, higher_stiffness=() and "
+                "higher_damping=()"
             )
     wanted = KINDS if kinds is None else kinds_of(kinds, WITH_CONTROL)
     every = kinds is not None

@@ -14,7 +14,7 @@ from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, less, sqrt, where
+from zwang.scalar import are_constant, divide, less, sqrt, where
 
 TINY = 1e-15  # m: a shorter segment has no direction
 
@@ -106,7 +106,14 @@ def tendon_loads(
             continue
         wrap, placement = part.wrapped
         side = None if wrap.side is None else placement_pose(poses, mechanism.tree.placement(wrap.side)).p
-        around = wrap_around(wrap, placement_pose(poses, placement), first, last, side)
+        around = wrap_around(
+            wrap,
+            placement_pose(poses, placement),
+            first,
+            last,
+            side,
+            _side_is_inside(mechanism, wrap, placement),
+        )
         before = _direction(first, around.first) / part.divisor
         after = _direction(around.last, last) / part.divisor
         chosen = [
@@ -141,7 +148,7 @@ def _segment(
     wrap, placement = wrapped
     pose = placement_pose(poses, placement)
     side = None if wrap.side is None else placement_pose(poses, mechanism.tree.placement(wrap.side)).p
-    around = wrap_around(wrap, pose, first.p, last.p, side)
+    around = wrap_around(wrap, pose, first.p, last.p, side, _side_is_inside(mechanism, wrap, placement))
     # The points of tangency do no work when they slide along the surface: they count as fixed to the body.
     tangency = [PathPoint(_fixed(placement, pose, p), p) for p in (around.first, around.last)]
     before, jacobian_before = _straight(mechanism, poses, first, tangency[0])
@@ -149,6 +156,20 @@ def _segment(
     columns = zip(jacobian_before, jacobian_after, jacobian, strict=True)
     chosen = np.array([where(around.touches, x + y, z) for x, y, z in columns])
     return where(around.touches, before + around.length + after, straight), chosen
+
+
+def _side_is_inside(mechanism: Mechanism, wrap: Wrap, placement: Placement) -> bool | None:
+    """Whether the side frame is within the radius of a wrapping body; None if the mechanism does not tell.
+
+    placement: of the wrapping body.
+    """
+    if wrap.side is None:
+        return False
+    side = mechanism.tree.placement(wrap.side)
+    d = side.p - placement.p
+    if side.link != placement.link or not are_constant(wrap.radius, *d):
+        return None
+    return bool(d @ d < wrap.radius * wrap.radius)
 
 
 def _fixed(placement: Placement, pose: Pose, p: np.ndarray) -> Placement:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import cross
+from zwang.kinematics.inside_wrapping import touching_point
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.tendon_elements import Wrap
 from zwang.scalar import (
@@ -24,6 +25,8 @@ from zwang.scalar import (
     less,
     less_equal,
     logical_and,
+    logical_not,
+    logical_or,
     minimum,
     sin,
     sqrt,
@@ -46,20 +49,65 @@ class WrappedSegment(NamedTuple):
 
 
 def wrap_around(
-    wrap: Wrap, pose: Pose, first: np.ndarray, last: np.ndarray, side: np.ndarray | None
+    wrap: Wrap,
+    pose: Pose,
+    first: np.ndarray,
+    last: np.ndarray,
+    side: np.ndarray | None,
+    inside: bool | None = False,
 ) -> WrappedSegment:
     """The wrapped part of the shortest path between two world points around a body.
 
     pose: world pose of the body. first, last: end points (3,) [m]. side: a world point (3,) on the side on
-    which the path passes the body, or None for the shorter side.
+    which the path passes the body, or None for the shorter side. inside: whether that point is within the
+    radius from the body's origin, so that the path passes through the body; None if it depends on the
+    configuration.
     """
     p, q = pose.R.T @ (first - pose.p), pose.R.T @ (last - pose.p)
+    if side is None or inside is False:
+        return _in_world(pose, _around(wrap, p, q, None if side is None else pose.R.T @ (side - pose.p)))
+    through = _through(wrap, p, q)
+    if inside:
+        return _in_world(pose, through)
+    s = pose.R.T @ (side - pose.p)
+    within = less(s @ s, wrap.radius * wrap.radius)
+    around = _around(wrap, p, q, s)
+    entry, leave = (
+        np.array([where(within, a, b) for a, b in zip(one, other, strict=True)])
+        for one, other in ((through.first, around.first), (through.last, around.last))
+    )
+    touches = logical_or(
+        logical_and(within, through.touches), logical_and(logical_not(within), around.touches)
+    )
+    return _in_world(pose, WrappedSegment(entry, leave, where(within, 0, around.length), touches))
+
+
+def _in_world(pose: Pose, segment: WrappedSegment) -> WrappedSegment:
+    """The segment with its points in the world instead of in the body's frame."""
+    first, last = (pose.p + pose.R @ point for point in (segment.first, segment.last))
+    return segment._replace(first=first, last=last)
+
+
+def _through(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> WrappedSegment:
+    """The segment along the inner surface, one point, in the body's frame."""
+    x, y = _plane(wrap, p, q)
+    start, end = np.array([x @ p, y @ p]), np.array([x @ q, y @ q])
+    touches, (a, b) = touching_point(start, end, wrap.radius)
+    point = a * x + b * y
+    if wrap.kind == "cylinder":  # on the unrolled cylinder the path is straight
+        before, after = (sqrt((c - point)[:2] @ (c - point)[:2]) for c in (p, q))
+        total = before + after
+        point = np.array([*point[:2], p[2] + (q[2] - p[2]) * before / where(less(0, total), total, 1.0)])
+    return WrappedSegment(point, point, 0, touches)
+
+
+def _around(wrap: Wrap, p: np.ndarray, q: np.ndarray, s: np.ndarray | None) -> WrappedSegment:
+    """The segment around the body, in the body's frame, past the point s (3,) if there is one."""
     x, y = _plane(wrap, p, q)
     r = wrap.radius
     start, end = np.array([x @ p, y @ p]), np.array([x @ q, y @ q])
     phi = _angle(start, end)
-    if side is not None:
-        s = pose.R.T @ (side - pose.p)
+    if s is not None:
         via = np.array([x @ s, y @ s])
         phi = _angle(start, via) + _angle(via, end)
     sign = where(less(phi, 0), -1, 1)
@@ -74,8 +122,7 @@ def wrap_around(
     length = r * where(touches, arc, 0.0)
     if wrap.kind == "cylinder":
         points, length = _helix(points, length, p, q)
-    entry, leave = (pose.p + pose.R @ point for point in points)
-    return WrappedSegment(entry, leave, length, touches)
+    return WrappedSegment(points[0], points[1], length, touches)
 
 
 def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,9 +130,12 @@ def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.nda
     if wrap.kind == "cylinder":
         return np.array([1, 0, 0]), np.array([0, 1, 0])
     x = _unit(p, np.array([1, 0, 0]))
-    # Where the end points are in line with the centre, any plane through them serves.
-    steep = less(absolute(x[0]), 0.7)
-    other = cross(x, np.array([where(steep, 1, 0), where(steep, 0, 1), 0]))
+    # Where the end points are in line with the centre, the plane is MuJoCo's: it contains the vector of ones
+    # with zero at the largest component of x.
+    a, b, c = absolute(x[0]), absolute(x[1]), absolute(x[2])
+    second, third = logical_and(less(a, b), less(c, b)), logical_and(less(a, c), less(b, c))
+    first = logical_not(logical_or(second, third))
+    other = cross(x, np.array([where(is_largest, 0, 1) for is_largest in (first, second, third)]))
     return x, cross(_unit(cross(p, q), _unit(other, other)), x)
 
 

@@ -337,7 +337,58 @@ class FluidDrag:
         object.__setattr__(self, "orientation", orientation)
 
 
-Force = Motor | Actuator | Damper | Spring | PointSpring | Wrench | GravityCompensation | FluidDrag
+@validated
+@dataclass(frozen=True)
+class EllipsoidDrag:
+    """The force of a surrounding fluid on a body, as on an ellipsoid: MuJoCo's ellipsoid model.
+
+    semiaxes [m]: of the ellipsoid. blunt, slender, angular: coefficients of the drag along and across the
+    motion, and of rotation. kutta, magnus: coefficients of the lift of translation, and of rotation.
+    virtual_mass [m^3], virtual_inertia [m^5]: of the fluid that moves with the ellipsoid, along its axes,
+    divided by the density.
+    density, viscosity, position, orientation, wind: as for `FluidDrag`. The equations are those of
+    `zwang.dynamics.ellipsoid_drag`. Source: MuJoCo documentation, Computation, "Fluid forces".
+    """
+
+    body: str
+    semiaxes: Vector3
+    density: Number = 0
+    viscosity: Number = 0
+    blunt: Number = 0.5
+    slender: Number = 0.25
+    angular: Number = 1.5
+    kutta: Number = 1
+    magnus: Number = 1
+    virtual_mass: Vector3 = (0, 0, 0)
+    virtual_inertia: Vector3 = (0, 0, 0)
+    position: Vector3 = (0, 0, 0)
+    orientation: Matrix3 = IDENTITY
+    wind: Vector3 = (0, 0, 0)
+
+    def __post_init__(self):
+        where = f"the ellipsoid drag of body {self.body!r}"
+        for name in ("density", "viscosity", "blunt", "slender", "angular", "kutta", "magnus"):
+            value = bounded(getattr(self, name), f"{name} of {where}", least=0)
+            object.__setattr__(self, name, value)
+        for name in ("semiaxes", "virtual_mass", "virtual_inertia", "position", "wind"):
+            object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
+        for axis in self.semiaxes:
+            bounded(axis, f"a semi-axis of {where}", above=0)
+        orientation = orientation_of(self.orientation, f"orientation of {where}")
+        object.__setattr__(self, "orientation", orientation)
+
+
+Force = (
+    Motor
+    | Actuator
+    | Damper
+    | Spring
+    | PointSpring
+    | Wrench
+    | GravityCompensation
+    | FluidDrag
+    | EllipsoidDrag
+)
 
 
 def _check_name(name: object, what: str) -> None:

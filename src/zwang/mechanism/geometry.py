@@ -28,7 +28,7 @@ from zwang.mechanism.numbers import (
     vector,
 )
 from zwang.mechanism.type_validation import validated
-from zwang.scalar import are_constant, real_array
+from zwang.scalar import are_constant, is_zero, real_array
 
 PI = np.pi
 
@@ -49,8 +49,11 @@ class Surface:
     hard: contacts with this shape are hard constraints, without softness.
     restitution: coefficient of restitution (Newton), from 0 to 1, of a hard surface; of two shapes the larger
         coefficient applies.
-    Raises DescriptionError for numbers that are not finite, for negative friction or solmix, for another
-    condim, for bit masks that are not integers, and for solver parameters that `Softness` does not accept.
+    velocity: of the material of the surface in the shape's axes, linear [m/s] and angular [rad/s] (6,), as of
+        a conveyor belt. It acts on the tangential and torsional friction of soft contacts.
+    Raises DescriptionError for a velocity of a hard surface, for numbers that are not finite, for negative
+    friction or solmix, for another condim, for bit masks that are not integers, and for solver parameters
+    that `Softness` does not accept.
     Source: MuJoCo documentation, XML reference, "geom".
     """
 
@@ -67,9 +70,11 @@ class Surface:
     group: int = 0
     hard: bool = False
     restitution: Number = 0
+    velocity: Numbers = (0, 0, 0, 0, 0, 0)
 
     def __post_init__(self):
         put = object.__setattr__
+        put(self, "velocity", vector(self.velocity, 6, "velocity of a surface"))
         put(self, "condim", checked_condim(self.condim, "condim"))
         put(self, "friction", checked_friction(self.friction, 3, "friction of a surface"))
         for name in ("contype", "conaffinity", "priority", "group"):
@@ -80,6 +85,8 @@ class Surface:
         for name in ("margin", "gap"):
             put(self, name, number(getattr(self, name), f"{name} of a surface"))
         put(self, "hard", boolean(self.hard, "hard of a surface"))
+        if self.hard and self.is_moving:
+            raise DescriptionError("a hard surface has a velocity, which only soft surfaces may have")
         e = number(self.restitution, "restitution of a surface")
         put(self, "restitution", e)
         if are_constant(e) and not 0 <= e <= 1:
@@ -90,6 +97,11 @@ class Surface:
                 "of a soft "
                 "surface by a low damping, solref=(-stiffness, -damping)"
             )
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the surface has a velocity of its own."""
+        return not all(is_zero(x) for x in self.velocity)
 
 
 def checked_condim(value: Any, where: str) -> int:

@@ -23,9 +23,10 @@ from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.report import Report
 from zwang.mechanism.sensors import Camera, Sensor
 from zwang.mechanism.tendon_elements import Tendon
+from zwang.mechanism.tendon_inertia import tendon_inertias
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.mechanism.type_validation import validated
-from zwang.scalar import is_scalar, reason_not_real
+from zwang.scalar import is_scalar, is_zero, reason_not_real
 
 
 @validated
@@ -74,6 +75,8 @@ class Mechanism:
         consistency.check_options(self.options, where)
         put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         consistency.check_mechanism(self)
+        if any(not is_zero(tendon.armature) for tendon in self.tendons):
+            _ = self.tree  # raises DescriptionError for a tendon with armature on several branches
         if self.home is not None:
             put(self, "home", vector(self.home, self.nq, f"home of {where}"))
             consistency.check_quaternions(self.home, self.joints, f"home of {where}")
@@ -132,7 +135,9 @@ class Mechanism:
     @cached_property
     def tree(self) -> Tree:
         """The kinematic tree: one link for each elementary joint, with fixed bodies merged."""
-        return build_tree(self.bodies, self.frames, self.gravity)
+        tree = build_tree(self.bodies, self.frames, self.gravity)
+        inertias = tendon_inertias(tree, self.tendons, {j.name: j for j in self.joints})
+        return replace(tree, tendon_inertias=inertias) if inertias else tree
 
     @cached_property
     def neutral(self) -> tuple[Number, ...]:

@@ -9,7 +9,7 @@ from typing import Literal
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import checked_switch, named_numbers
 from zwang.mechanism.joints import Softness, check_softness, checked_range
-from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple
+from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple, vector
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import is_zero
 
@@ -21,7 +21,8 @@ class Wrap:
 
     at: index of the frame of the wrapping body in the path of the tendon. radius [m]. side: a frame outside
     the wrapping body; the tendon wraps around on the side of that frame. Without it, the tendon takes the
-    shorter way.
+    shorter way. If that frame is within the radius from the wrapping frame, the tendon runs through the body,
+    and touches it from inside.
     """
 
     at: int
@@ -47,11 +48,14 @@ class Tendon:
     path: names of frames along a spatial tendon, with None where a pulley starts a new branch.
     divisors: for each branch, the number by which its length is divided.
     wraps: the frames of the path that belong to wrapping bodies.
-    stiffness, damping: of a spring and damper that act outside the lengths spring_length = (lower, upper).
-    limits, friction, softness: as for a joint, with the length in place of the coordinate. armature: 0; the
-    inertia of a tendon is not supported.
+    stiffness, damping: of a spring and damper; the spring acts outside the lengths spring_length = (lower,
+    upper). higher_stiffness: (k2, k3, ...) of the tension k x + k2 x^2 + k3 x^3 + ... at the elongation x.
+    higher_damping: (c2, c3, ...) of c w + c2 w |w| + c3 w^3 + ... at the velocity w of the length.
+    limits, friction, softness: as for a joint, with the length in place of the coordinate.
+    armature: inertia a of the kinetic energy a/2 (dl/dt)^2 with the length l, for a tendon without wraps
+    whose length is changed by joints on one branch of the tree.
     Units are m and N or, for a fixed tendon, those of its joints. Raises DescriptionError for a negative
-    damping or friction, an armature, and unless there are either joints or a path.
+    damping, friction or armature, for an armature with wraps, and unless there are either joints or a path.
     """
 
     name: str
@@ -67,6 +71,8 @@ class Tendon:
     armature: Number = 0
     limit_softness: Softness | None = Softness()
     friction_softness: Softness | None = Softness()
+    higher_stiffness: Numbers = ()
+    higher_damping: Numbers = ()
 
     def __post_init__(self):
         where = f"tendon {self.name!r}"
@@ -79,14 +85,16 @@ class Tendon:
         put(self, "stiffness", number(self.stiffness, f"stiffness of {where}"))
         for name in ("damping", "friction", "armature"):
             put(self, name, bounded(getattr(self, name), f"{name} of {where}", least=0))
-        if not is_zero(self.armature):
+        if not is_zero(self.armature) and self.wraps:
             raise DescriptionError(
-                f"armature of {where} is {self.armature}; it must be 0, as the inertia of a tendon is "
-                "not supported"
+                f"armature of {where} is {self.armature}; it must be 0 for a tendon with wraps"
             )
         divisors = number_tuple(self.divisors, f"divisors of {where}", least=0)
         put(self, "divisors", tuple(bounded(x, f"a divisor of {where}", above=0) for x in divisors))
         put(self, "spring_length", checked_range(self.spring_length, f"spring_length of {where}"))
+        for name in ("higher_stiffness", "higher_damping"):
+            values = getattr(self, name)
+            put(self, name, vector(values, len(values), f"{name} of {where}"))
         if self.limits is not None:
             put(self, "limits", checked_range(self.limits, f"limits of {where}"))
         for name in ("limit_softness", "friction_softness"):
@@ -95,6 +103,16 @@ class Tendon:
         for wrap in self.wraps:
             if not isinstance(wrap, Wrap):
                 raise DescriptionError(f"wraps of {where} contains {wrap!r}; give zw.Wrap")
+
+    @property
+    def has_spring(self) -> bool:
+        """Whether the tendon has a spring."""
+        return not all(is_zero(k) for k in (self.stiffness, *self.higher_stiffness))
+
+    @property
+    def has_damper(self) -> bool:
+        """Whether the tendon has a damper."""
+        return not all(is_zero(c) for c in (self.damping, *self.higher_damping))
 
 
 @validated

@@ -75,7 +75,10 @@ class RigidBody:
 
 @dataclass(frozen=True)
 class Tree:
-    """A kinematic tree: links in topological order, placements of frames, rigid bodies, and gravity."""
+    """A kinematic tree: links in topological order, placements of frames, rigid bodies, and gravity.
+
+    tendon_inertias: a `TendonInertia` for each tendon with armature.
+    """
 
     links: tuple[Link, ...]
     placements: dict[str, Placement]
@@ -83,6 +86,7 @@ class Tree:
     gravity: np.ndarray
     nq: int
     nv: int
+    tendon_inertias: tuple[Any, ...] = ()
 
     def placement(self, frame: str) -> Placement:
         """The placement of the frame of that name (of a body or a frame). Raises UnknownNameError."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
+from zwang.dynamics.ellipsoid_drag import ellipsoid_damping
 from zwang.dynamics.fluid_drag import drag_damping
 from zwang.dynamics.generalised_forces import actuator_forces_of
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.dynamics.transmissions import transmission
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag
+from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
@@ -40,11 +41,17 @@ def is_linear(mechanism: Mechanism) -> bool:
 
 
 def damping_matrix(
-    mechanism: Mechanism, kinematics: Kinematics, control: Mapping[str, Any], activation: Mapping[str, Any]
+    mechanism: Mechanism,
+    kinematics: Kinematics,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any],
+    full_slopes: Collection[str] = (),
 ) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons, actuators and fluids, without the slope of the bias forces.
 
-    control, activation: by name of the input. Source: MuJoCo documentation, Computation, "implicitfast".
+    control, activation: by name of the input. full_slopes: the bodies whose slope of the forces of a fluid
+    around ellipsoids is complete; that of all others is the symmetric part.
+    Source: MuJoCo documentation, Computation, "implicitfast".
     """
     D = np.diag(joint_damping(mechanism, kinematics.v))
     # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
@@ -59,11 +66,17 @@ def damping_matrix(
                 D = D - slope * np.outer(moment, moment)
         elif isinstance(force, FluidDrag):
             D = D + drag_damping(mechanism, force, kinematics)
+        elif isinstance(force, EllipsoidDrag):
+            symmetric = force.body not in full_slopes
+            D = D + ellipsoid_damping(mechanism, force, kinematics, symmetric=symmetric)
     # tendons: D += c r r^T
     for tendon in mechanism.tendons:
-        if not is_zero(tendon.damping):
+        if tendon.has_damper:
             moment = tendon_length(mechanism, tendon, kinematics)[1]
-            D = D + tendon.damping * np.outer(moment, moment)
+            speed, slope = absolute(moment @ kinematics.v), tendon.damping
+            for power, c in enumerate(tendon.higher_damping, start=2):
+                slope = slope + c * power * speed ** (power - 1)
+            D = D + slope * np.outer(moment, moment)
     return D
 
 

@@ -151,7 +151,12 @@ def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control:
 def _damping_of_all_forces(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons and actuators."""
     activation = by_name(activations(s.mechanism), z)
-    return damping_matrix(s.mechanism, kinematics, controls_by_name(s.mechanism, control), activation)
+    if s.integrator == "implicit":
+        full_slopes = {body.name for body in s.mechanism.bodies}
+    else:  # the matrix is symmetric, but for single free bodies
+        full_slopes = {free.name for free in standalone_free_bodies(s.mechanism)}
+    controls = controls_by_name(s.mechanism, control)
+    return damping_matrix(s.mechanism, kinematics, controls, activation, full_slopes)
 
 
 ACCELERATIONS: dict[str, Callable[..., np.ndarray]] = {

@@ -31,7 +31,7 @@ BodyLoads = dict[str, dict[str, Load]]
 def check_reactions(mechanism: Mechanism) -> None:
     """Raises DescriptionError, with its name, for a tendon whose reactions are not computed."""
     paths = {t.name: t for t in mechanism.tendons if t.path}
-    restricting = [name for name, t in paths.items() if t.limits is not None or t.friction]
+    restricting = [name for name, t in paths.items() if t.limits is not None or t.friction or t.armature]
     restricting += [
         c.tendon
         for c in mechanism.constraints
@@ -39,7 +39,7 @@ def check_reactions(mechanism: Mechanism) -> None:
     ]
     if restricting:
         raise DescriptionError(
-            f"tendon {restricting[0]!r} along a path has limits, friction or a coupling, whose "
+            f"tendon {restricting[0]!r} along a path has limits, friction, armature or a coupling, whose "
             f"reactions are not computed; "
             "remove them, or use constrained_dynamics for the forces by row"
         )

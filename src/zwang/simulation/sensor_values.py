@@ -27,6 +27,7 @@ from zwang.dynamics.generalised_forces import (
     spring_energy,
     tendon_tension,
 )
+from zwang.dynamics.tendon_armature import inertial_tension
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length, tendon_loads
@@ -202,7 +203,7 @@ class SensedState:
         return found
 
     def _add_tendon_loads(self, loads: dict[str, np.ndarray]) -> None:
-        """Add the loads of tendons along a path: of springs, dampers, actuators and constraints."""
+        """Add the loads of tendons along a path: of springs, dampers, actuators, armature and constraints."""
         m = self.mechanism
         for tendon in m.tendons:
             if not tendon.path:
@@ -213,6 +214,9 @@ class SensedState:
                 if isinstance(force, Actuator) and force.tendon == tendon.name:
                     tension = tension - force.gear[0] * self.actuator_outputs[force.name].force
             tension = tension + self._constraint_tension(tendon.name)
+            for inertia in m.tree.tendon_inertias:
+                if inertia.name == tendon.name:
+                    tension = tension + inertial_tension(self.kinematics, inertia, self.acceleration)
             for frame, p, pull in tendon_loads(m, tendon, self.kinematics.poses):
                 _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
 

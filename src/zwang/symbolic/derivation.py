@@ -313,7 +313,7 @@ def by_newton_euler(state: SymbolicState) -> ProjectedEquations:
     tree = state.tree
     # h + M(q) v_rate, then the columns M(q) V without gravity and velocity
     bias = rnea(tree, state.q, state.v, state.v_rate)
-    without_gravity = Tree(tree.links, tree.placements, tree.rigid_bodies, np.zeros(3, int), tree.nq, tree.nv)
+    without_gravity = replace(tree, gravity=np.zeros(3, int))
     columns = [rnea(without_gravity, state.q, np.zeros(tree.nv, int), c) for c in state.V.T]
     mass = symmetric_product(state.V, np.stack(columns, axis=1))
     return ProjectedEquations(mass, state.V.T @ (state.generalized_forces - bias))

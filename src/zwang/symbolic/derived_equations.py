@@ -23,7 +23,6 @@ from zwang.errors import UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import is_zero
 from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
@@ -195,13 +194,14 @@ class DerivedEquations:
         """Generalised forces on u (n, 1) of the weight and of each force, tendon and non-ideal constraint."""
         s, m = self._state, self._scalar_mechanism.replace(sensors=())
         found = {"weight": self._matrix((self._J @ s.V).T @ derivation.weights(s.tree))}
-        passive = tuple(replace(t, stiffness=0, damping=0) for t in m.tendons)
+        none: dict[str, Any] = {"stiffness": 0, "damping": 0, "higher_stiffness": (), "higher_damping": ()}
+        passive = tuple(replace(t, **none) for t in m.tendons)
         for k, force in enumerate(m.forces):
             alone = m.replace(forces=(force,), tendons=passive)
             Q = generalized_forces(alone, s.q, s.v, self._inputs)
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ Q)
         for k, tendon in enumerate(m.tendons):
-            if not (is_zero(tendon.stiffness) and is_zero(tendon.damping)):
+            if tendon.has_spring or tendon.has_damper:
                 alone = m.replace(forces=(), tendons=(*passive[:k], tendon, *passive[k + 1 :]))
                 Q = generalized_forces(alone, s.q, s.v, self._inputs)
                 found[f"Tendon {tendon.name}"] = self._matrix(s.V.T @ Q)

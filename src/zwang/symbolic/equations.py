@@ -136,8 +136,8 @@ def equations(
     of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint.
-    Raises UnknownNameError for a velocity, DescriptionError for dependent velocities and where nothing can
-    move.
+    Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for tendons with
+    armature, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -152,6 +152,11 @@ def equations(
     if not mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: there are no equations of motion"
+        )
+    if mechanism.tree.tendon_inertias:
+        raise DescriptionError(
+            f"mechanism {mechanism.name!r} has a tendon with armature, whose inertia the derivation of "
+            "equations does not include; set armature=0, or evaluate mass_matrix and bias_forces on symbols"
         )
     _warn_of_omissions(mechanism)
     probe = numeric_probe(mechanism)

@@ -19,7 +19,15 @@ from zwang.io.mjcf.mjcf_output import DEFAULT
 from zwang.io.unique_names import UniqueNames
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
-from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag, PointSpring, Spring, Wrench
+from zwang.mechanism.force_elements import (
+    Actuator,
+    Damper,
+    EllipsoidDrag,
+    FluidDrag,
+    PointSpring,
+    Spring,
+    Wrench,
+)
 from zwang.mechanism.joints import Ball, Free, MovingJoint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
@@ -124,6 +132,9 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
             case FluidDrag():
                 pass
+            case EllipsoidDrag():
+                where = f"the fluid drag of body {force.body!r}"
+                notes.unsupported(where, "the fluid around an ellipsoid is not written")
             case Wrench():
                 wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:

@@ -193,12 +193,8 @@ def _shape(source: MjcfModel, g: int) -> Geometry | None:
         else:
             source.note("ignored", what, where)
         return None
-    for field, what in (
-        ("geom_surfacevel", "the moving surface (surfacevel)"),
-        ("geom_adhesion", "the adhesion"),
-    ):
-        if np.any(getattr(m, field)[g]):
-            source.unsupported(f"{what} of {title}", where)
+    if np.any(m.geom_adhesion[g]):
+        source.unsupported(f"the adhesion of {title}", where)
     common = dict(
         name=m.geom(g).name,
         position=zeroed(m.geom_pos[g]),
@@ -266,6 +262,7 @@ def _surface(m: Any, g: int) -> Surface:
         margin=float(m.geom_margin[g]),
         gap=float(m.geom_gap[g]),
         group=int(m.geom_group[g]),
+        velocity=zeroed(m.geom_surfacevel[g]),
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from zwang.io.mjcf.compiled_model import MjcfModel
 from zwang.io.mjcf.inertia_box import SMALLEST, inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
-from zwang.io.mjcf.read_bodies import zeroed
+from zwang.io.mjcf.read_bodies import matrix_of, zeroed
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
+    EllipsoidDrag,
     FluidDrag,
     Force,
     GravityCompensation,
@@ -22,9 +23,16 @@ from zwang.mechanism.force_elements import (
 )
 from zwang.mechanism.numbers import Names
 
-TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT = (
+TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT, GEOM = (
     numbers_of(kind)
-    for kind in (mujoco.mjtTrn, mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtJoint)
+    for kind in (
+        mujoco.mjtTrn,
+        mujoco.mjtDyn,
+        mujoco.mjtGain,
+        mujoco.mjtBias,
+        mujoco.mjtJoint,
+        mujoco.mjtGeom,
+    )
 )
 _ACTIVATIONS = {
     DYNAMICS.mjDYN_INTEGRATOR: "integrator",
@@ -119,14 +127,15 @@ def _compensations(source: MjcfModel) -> list[Force]:
 
 
 def _drags(source: MjcfModel) -> list[Force]:
-    """The drag of a fluid on every body with mass, as on a box with its inertia."""
+    """The drag of a fluid on every body with mass, as on its ellipsoids or on a box with its inertia."""
     m, found = source.model, []
     for i in range(1, m.nbody):
         if m.body_mass[i] < SMALLEST:
             continue
         geoms = range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i])
-        if any(m.geom_fluid[g][0] > 0 for g in geoms):
-            source.unsupported("a fluid around ellipsoids (fluidshape)", source.location("body", i))
+        ellipsoids = [_ellipsoid(source, i, g) for g in geoms if m.geom_fluid[g][0] > 0]
+        if ellipsoids:
+            found += ellipsoids
             continue
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, m.body_iquat[i])
@@ -136,6 +145,25 @@ def _drags(source: MjcfModel) -> list[Force]:
         )  # fmt: skip
         found.append(drag)
     return found
+
+
+def _ellipsoid(source: MjcfModel, i: int, g: int) -> EllipsoidDrag:
+    """The drag of a fluid on geom g of body i, as on an ellipsoid."""
+    m, size = source.model, source.model.geom_size[g]
+    semiaxes = {
+        GEOM.mjGEOM_SPHERE: (size[0], size[0], size[0]),
+        GEOM.mjGEOM_CAPSULE: (size[0], size[0], size[1] + size[0]),
+        GEOM.mjGEOM_CYLINDER: (size[0], size[0], size[1]),
+    }.get(int(m.geom_type[g]), size)
+    coefficients = dict(
+        zip(("blunt", "slender", "angular", "kutta", "magnus"), zeroed(m.geom_fluid[g][1:6]), strict=True)
+    )
+    return EllipsoidDrag(
+        source.name("body", i), zeroed(semiaxes), float(m.opt.density), float(m.opt.viscosity),
+        **coefficients, virtual_mass=zeroed(m.geom_fluid[g][6:9]),
+        virtual_inertia=zeroed(m.geom_fluid[g][9:12]), position=zeroed(m.geom_pos[g]),
+        orientation=matrix_of(m.geom_quat[g]), wind=zeroed(m.opt.wind),
+    )  # fmt: skip
 
 
 def actuators(source: MjcfModel, disabled: Names, kept_tendons: set[str]) -> list[Force]:
@@ -198,8 +226,6 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     if kind in _TRANSMISSIONS:
         return "a rotational set point with an activation" if _is_activated_rotation(m, k) else ""
     if kind == TRANSMISSION.mjTRN_TENDON:
-        if m.actuator_armature[k] or m.actuator_damping[k] or np.any(m.actuator_dampingpoly[k]):
-            return "armature or damping on a tendon"
         return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
     return {
         TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",

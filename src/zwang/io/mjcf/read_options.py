@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from zwang.io.mjcf.compiled_model import MjcfModel
-from zwang.io.mjcf.mujoco_library import flags_of, mujoco
+from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.io.mjcf.read_bodies import zeroed
 from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
 
 # the enable flags that change the motion
-_UNSUPPORTED_FLAGS = {"override", "sleep", "diagexact", "ipc", "speculative"}
+_UNSUPPORTED_FLAGS = {"override", "diagexact", "ipc", "speculative"}
 _INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
 
 
@@ -29,6 +29,9 @@ def options(source: MjcfModel) -> Options:
     for name in enabled:
         if name in _UNSUPPORTED_FLAGS:
             source.unsupported(f"the option flag {name!r}", where)
+    if "sleep" in enabled:
+        _check_sleep(source, where)
+        enabled = tuple(name for name in enabled if name != "sleep")
     if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
         source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
     integrator = _INTEGRATORS[int(o.integrator)]
@@ -50,6 +53,22 @@ def options(source: MjcfModel) -> Options:
         enabled=enabled,
         magnetic_field=zeroed(o.magnetic),
     )
+
+
+def _check_sleep(source: MjcfModel, where: str) -> None:
+    """Report trees of bodies that may sleep, and that the flag "sleep" has no effect if none may."""
+    m = source.model
+    policies = numbers_of(mujoco.mjtSleepPolicy)
+    awake = {policies.mjSLEEP_NEVER, policies.mjSLEEP_AUTO_NEVER}
+    sleeping = [t for t in range(m.ntree) if int(m.tree_sleep_policy[t]) not in awake]
+    if sleeping:
+        body = int(m.dof_bodyid[m.tree_dofadr[sleeping[0]]])
+        source.unsupported(
+            f"the option flag 'sleep', by which body {source.name('body', body)!r} stops while it is slow,",
+            where,
+        )
+    else:
+        source.note("ignored", "the option flag 'sleep', as no body may sleep", where)
 
 
 def _noslip_tolerance(source: MjcfModel) -> float:

@@ -13,7 +13,7 @@ from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
-WRAP = numbers_of(mujoco.mjtWrap)
+WRAP, TRANSMISSION = numbers_of(mujoco.mjtWrap), numbers_of(mujoco.mjtTrn)
 _WRAPPING_SHAPES: dict[int, Literal["sphere", "cylinder"]] = {
     WRAP.mjWRAP_SPHERE: "sphere",
     WRAP.mjWRAP_CYLINDER: "cylinder",
@@ -49,15 +49,20 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
         )
         return None
     path = _path(source, t)
+    stiffness = _unless_disabled(source, "spring", [m.tendon_stiffness[t], *m.tendon_stiffnesspoly[t]])
+    damping = _unless_disabled(source, "damper", _damping(m, t))
     return Tendon(
         name=source.name("tendon", t),
         joints=path.joints,
         path=path.frames,
         divisors=path.divisors,
         wraps=path.wraps,
-        stiffness=_unless_disabled(source, t, "spring", m.tendon_stiffness[t]),
-        damping=_unless_disabled(source, t, "damper", m.tendon_damping[t]),
+        stiffness=stiffness[0],
+        damping=damping[0],
+        higher_stiffness=_trimmed(stiffness[1:]),
+        higher_damping=_trimmed(damping[1:]),
         spring_length=_pair(m.tendon_lengthspring[t]),
+        armature=zeroed([m.tendon_armature[t] + _rotor_inertia(m, t)])[0],
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
         friction=zeroed([m.tendon_frictionloss[t]])[0],
         limit_softness=softness_of(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
@@ -106,14 +111,6 @@ def _side(m: Any, w: int) -> int:
     return round(float(m.wrap_prm[w]))
 
 
-def _is_inside(m: Any, w: int) -> bool:
-    """Whether the side site is inside the wrapping geom, so that the tendon would run through it."""
-    side, geom = _side(m, w), int(m.wrap_objid[w])
-    if side < 0 or m.site_bodyid[side] != m.geom_bodyid[geom]:
-        return False
-    return bool(np.linalg.norm(m.site_pos[side] - m.geom_pos[geom]) < m.geom_size[geom][0])
-
-
 def _frame_name(source: MjcfModel, geom: int) -> str:
     return f"{source.model.geom(geom).name or f'geom{geom}'} (wrapped)"
 
@@ -135,24 +132,78 @@ def wrapped_frames(source: MjcfModel) -> tuple[Frame, ...]:
 
 def _unsupported_feature(m: Any, t: int) -> str:
     """The feature of tendon t that is not supported; empty if there is none."""
-    for w in _path_elements(m, t):
-        if m.wrap_type[w] in _WRAPPING_SHAPES and _is_inside(m, w):
-            return "a side site inside the geom around which it wraps"
     if m.tendon_springyield[t] > 0:
         return "a plastic spring (springyield)"
-    if np.any(m.tendon_stiffnesspoly[t]) or np.any(m.tendon_dampingpoly[t]):
-        return "a polynomial spring or damper"
-    if m.tendon_armature[t] != 0:
-        return "armature"
+    if m.tendon_armature[t] + _rotor_inertia(m, t) != 0 and not _is_on_one_branch(m, t):
+        return "armature and joints on different branches"
     if m.tendon_actfrclimited[t]:
         return "a range for its actuators' force (actuatorfrcrange)"
     return ""
 
 
-def _unless_disabled(source: MjcfModel, t: int, flag: str, value: Any) -> Any:
-    """The value, or 0 if the flag disables this kind of force."""
+def _is_on_one_branch(m: Any, t: int) -> bool:
+    """Whether the bodies whose joints change the length of tendon t are on one path from the world.
+
+    MuJoCo omits the elements of the mass matrix that the armature has between other bodies.
+    """
+    moved: set[int] = set()
+    last: set[int] | None = None
+    for w in _path_elements(m, t):
+        kind, target = int(m.wrap_type[w]), int(m.wrap_objid[w])
+        if kind == WRAP.mjWRAP_JOINT:
+            moved.add(int(m.jnt_bodyid[target]))
+        elif kind == WRAP.mjWRAP_PULLEY:
+            last = None
+        elif kind == WRAP.mjWRAP_SITE:
+            chain = _ancestors(m, int(m.site_bodyid[target]))
+            moved |= set() if last is None else last ^ chain
+            last = chain
+    moved = {body for body in moved if m.body_dofnum[body]}
+    return not moved or moved <= _ancestors(m, max(moved))
+
+
+def _ancestors(m: Any, body: int) -> set[int]:
+    """A body with its ancestors, without the world."""
+    found = set()
+    while body:
+        found.add(body)
+        body = int(m.body_parentid[body])
+    return found
+
+
+def _actuators(m: Any, t: int) -> list[int]:
+    """The indices of the actuators on tendon t."""
+    on_tendons = m.actuator_trntype == TRANSMISSION.mjTRN_TENDON
+    return [int(k) for k in np.flatnonzero(on_tendons) if m.actuator_trnid[k][0] == t]
+
+
+def _rotor_inertia(m: Any, t: int) -> Any:
+    """The armature that actuators add to tendon t: the inertia of the rotor times the square of the gear."""
+    return sum(m.actuator_armature[k] * m.actuator_gear[k][0] ** 2 for k in _actuators(m, t))
+
+
+def _damping(m: Any, t: int) -> Any:
+    """The coefficients of the damper of tendon t, with those of its actuators times the square of the
+    gear.
+    """
+    total = np.array([m.tendon_damping[t], *m.tendon_dampingpoly[t]], float)
+    for k in _actuators(m, t):
+        total = total + m.actuator_gear[k][0] ** 2 * np.array(
+            [m.actuator_damping[k], *m.actuator_dampingpoly[k]]
+        )
+    return total
+
+
+def _unless_disabled(source: MjcfModel, flag: str, values: Any) -> Any:
+    """The values, or zeros if the flag disables this kind of force."""
     disabled = flags_of(mujoco.mjtDisableBit, source.model.opt.disableflags, (flag,))
-    return 0 if disabled else zeroed([value])[0]
+    return (0,) * len(values) if disabled else zeroed(values)
+
+
+def _trimmed(values: Any) -> Any:
+    """The values up to the last one that is not zero."""
+    last = max((i for i, x in enumerate(values, start=1) if x != 0), default=0)
+    return tuple(values[:last])
 
 
 def _pair(ends: Any) -> tuple[float, float]:

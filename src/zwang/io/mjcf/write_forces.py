@@ -12,6 +12,7 @@ from zwang.mechanism.bodies import Frame
 from zwang.mechanism.force_elements import Actuator, Motor, Muscle
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
+MOST = 3  # coefficients of the spring or damper of a tendon
 COMPUTED = -1.0  # a spring length of MJCF that stands for the length in the default configuration
 
 
@@ -105,10 +106,10 @@ def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
             "margin": unless(margin, 0),
             "frictionloss": unless(t.friction, 0),
             **softness_attributes(t.friction_softness, "friction"),
-            "stiffness": unless(t.stiffness, 0),
-            "damping": unless(t.damping, 0),
+            "stiffness": _polynomial(out, t, "stiffness"),
+            "damping": _polynomial(out, t, "damping"),
             "armature": unless(t.armature, 0),
-            "springlength": _spring_length(t) if t.stiffness else None,
+            "springlength": _spring_length(t) if t.has_spring else None,
         },
     )
     if t.path:
@@ -119,6 +120,18 @@ def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
             for name, coefficient in t.joints
         ]
     return node
+
+
+def _polynomial(out: MjcfOutput, t: Tendon, name: str) -> tuple[Any, ...] | None:
+    """The coefficients of the spring or damper of a tendon, of which MJCF has at most three."""
+    values = (getattr(t, name), *getattr(t, f"higher_{name}"))
+    if len(values) > MOST:
+        out.notes.unsupported(
+            f"tendon {t.name!r}",
+            f"the {name} of MJCF has at most {MOST} coefficients",
+            f"it has the first {MOST}",
+        )
+    return None if not any(values) else values[:MOST]
 
 
 def _spring_length(t: Tendon) -> tuple[float, float]:

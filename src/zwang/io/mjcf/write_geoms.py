@@ -127,6 +127,7 @@ def _surface(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any]:
     """The contact attributes that differ from the defaults."""
     surface = shape.surface
     found = {name: unless(getattr(surface, name), getattr(SURFACE, name)) for name in NUMBERS}
+    found["surfacevel"] = surface.velocity if surface.is_moving else None
     if shape.visual_only:
         group = surface.group or VISUAL_GROUP
         return {"contype": 0, "conaffinity": 0, "group": group}

@@ -67,9 +67,9 @@ def _applied(m: Mechanism) -> dict[str, str]:
     """What zwang applies although a flag of MuJoCo would disable it, by flag."""
     ranges = [f.control_range for f in m.forces if isinstance(f, Motor | Actuator)]
     found = {
-        "spring": any(isinstance(f, Spring) for f in m.forces) or any(t.stiffness for t in m.tendons),
+        "spring": any(isinstance(f, Spring) for f in m.forces) or any(t.has_spring for t in m.tendons),
         "damper": any(isinstance(f, Damper | FluidDrag) for f in m.forces)
-        or any(t.damping for t in m.tendons),
+        or any(t.has_damper for t in m.tendons),
         "gravity": any(m.gravity),
         "actuation": bool(m.inputs),
         "clampctrl": any(ends is not None for ends in ranges),
