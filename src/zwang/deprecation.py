@@ -49,11 +49,14 @@ def renamed_arguments(**renamed: str) -> Callable[[F], F]:
 
     The decorated function raises TypeError where both spellings are given.
     """
+    old_names = frozenset(renamed)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            for old in renamed.keys() & kwargs.keys():
+            if old_names.isdisjoint(kwargs):
+                return function(*args, **kwargs)
+            for old in old_names & kwargs.keys():
                 new = renamed[old]
                 if new in kwargs:
                     raise TypeError(f"{function.__name__}() got both {new!r} and its old spelling {old!r}")

@@ -20,12 +20,11 @@ from zwang.api.programs import (
     NAMED,
     WARM_START,
     compile_function,
-    empty_warm_start,
     program_of,
 )
 from zwang.api.rollout_gradient import RolloutGradient, gradient_of_rollout
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
-from zwang.api.step_results import StepOutputs, checked_outputs, shaped_outputs
+from zwang.api.step_results import StepOutputs, shaped_outputs
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.deprecation import renamed_arguments
 from zwang.dynamics.energy import Energy
@@ -233,11 +232,10 @@ class CompiledMechanism(CompiledDerivatives):
         or the solver does not converge; `zw.simulate` reports the reason. Raises ShapeError,
         DescriptionError, UnknownNameError or SimulationError.
         """
-        key, wanted = self._step_key(step, integrator, coordinate_reduction), checked_outputs(outputs)
-        if wanted:
-            key = ("step_outputs", wanted, *key[1:])
-        found = self._call(key, (q, v, activation, control, *self._time(time)), params)
-        return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
+        key, wanted = self._key_and_outputs("step", step, integrator, coordinate_reduction, outputs)
+        arrays = q, v, activation, control
+        found = self._call(key, (*arrays, *self._time(time)) if self._time_dependent else arrays, params)
+        return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=True)))
 
     @renamed_arguments(embedding="coordinate_reduction")
     def rollout(
@@ -268,25 +266,18 @@ class CompiledMechanism(CompiledDerivatives):
         constraints, limits, friction and contacts; otherwise to the solver's tolerance, as each step is
         warm-started from the row statuses of the previous one. Raises what `step` does.
         """
-        key = ("rollout", *self._step_key(step, integrator, coordinate_reduction)[1:])
-        wanted = checked_outputs(outputs)
-        if wanted:
-            key = ("rollout_outputs", wanted, *key[1:])
-        controls = validation.array(control, "control")
+        key, wanted = self._key_and_outputs("rollout", step, integrator, coordinate_reduction, outputs)
+        controls = validation.array(control, "control", copy=False)
         starts = {"q0": q0, "v0": v0, "activation": activation}
-        q, v, z = (validation.array(x, name) for name, x in starts.items())
+        q, v, z = (validation.array(x, name, copy=False) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
         arrays = [q, v, z, controls, *self._time(time)]
         arrays += [initial_monitor(every)] if wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
-        function: Any = self._compiled(key)
-        arrays += empty_warm_start(function.program)
-        names = ("q", "v", "activation")
-        record = (*names, *wanted)
-        done = run_steps(function, *arrays, steps=steps, every=every, over_time=over_time, record=record)
-        states = [done.records[name] for name in names]
-        return shaped_outputs(states, {name: done.records[name] for name in wanted})
+        rollouts, warm_start = self._rollout(key, wanted)
+        records = rollouts([*arrays, *warm_start], steps, every, over_time)
+        return shaped_outputs(records[:3], dict(zip(wanted, records[3:], strict=True)))
 
     def feedback_rollout(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +13,15 @@ import numpy.typing as npt
 from zwang.api import validation
 from zwang.api.function_table import ARGUMENTS
 from zwang.api.parameter_values import Parameters, parameter_array
-from zwang.api.programs import Key, check_key, program_of
+from zwang.api.programs import Key, check_key, empty_warm_start, program_of
 from zwang.api.shaped_function import ShapedFunction
+from zwang.api.step_results import checked_outputs
 from zwang.compiler.backends import c, ptx
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
+from zwang.compiler.runtime.kept_rollouts import KeptRollouts
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import DescriptionError, SimulationError, UnknownNameError
@@ -41,7 +44,10 @@ class CompiledPrograms:
         self._settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
         self._programs: dict[Key, Program] = {}
         self._functions: dict[Key, Any] = {}
+        self._step_keys: dict[tuple[Any, ...], tuple[Key, tuple[str, ...]]] = {}
+        self._rollouts: dict[Key, tuple[KeptRollouts, list[np.ndarray]]] = {}
         self._symbolic = bool(mechanism.symbols)
+        self._time_dependent = rheonomic_constraints(mechanism)
 
     def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
         """The number of arithmetic operations of a function for one world, by kind, with "total" and "flops".
@@ -93,13 +99,15 @@ class CompiledPrograms:
 
     def _time(self, time: ArrayLike | None) -> list[np.ndarray]:
         """The input (..., 1) of the time, for mechanisms with time-dependent constraints."""
-        timed = rheonomic_constraints(self.mechanism)
-        if timed and time is None:
+        timed = self._time_dependent
+        if not timed:
+            return []
+        if time is None:
             raise SimulationError(
                 f"constraint {timed[0]!r} depends on the time t, and this step is given none: give "
                 f"it, time=..."
             )
-        return [np.asarray(time)[..., None]] if timed else []
+        return [np.asarray(time)[..., None]]
 
     def _step_key(
         self, step: float | None, integrator: str | None, coordinate_reduction: Reduction = False
@@ -117,6 +125,45 @@ class CompiledPrograms:
         independent = independent_velocities(self.mechanism, coordinate_reduction)
         key = ("step", float(h), integrator)
         return key if independent is None else (*key, independent or True)
+
+    def _key_and_outputs(
+        self,
+        kind: str,
+        step: float | None,
+        integrator: str | None,
+        coordinate_reduction: Reduction,
+        outputs: Sequence[str],
+    ) -> tuple[Any, tuple[str, ...]]:
+        """The key of a "step" or "rollout" with these settings and outputs, and the outputs in their order.
+
+        Settings that were valid before are not validated again.
+        """
+        given = (
+            kind,
+            type(step),
+            step,
+            integrator,
+            type(coordinate_reduction),
+            coordinate_reduction,
+            outputs,
+        )
+        try:
+            return self._step_keys[given]
+        except (KeyError, TypeError):  # lists have no hash
+            pass
+        options, wanted = self._step_key(step, integrator, coordinate_reduction)[1:], checked_outputs(outputs)
+        found = (f"{kind}_outputs", wanted, *options) if wanted else (kind, *options), wanted
+        with suppress(TypeError):
+            self._step_keys[given] = found
+        return found
+
+    def _rollout(self, key: Any, wanted: tuple[str, ...]) -> tuple[KeptRollouts, list[np.ndarray]]:
+        """The rollouts of a program with these outputs, and the row statuses that they begin with."""
+        if key not in self._rollouts:
+            function = self._compiled(key)
+            record = ("q", "v", "activation", *wanted)
+            self._rollouts[key] = KeptRollouts(function, record), empty_warm_start(function.program)
+        return self._rollouts[key]
 
     def _call(self, key: Key, arrays: tuple[Any, ...], params: Parameters | None) -> Any:
         function = self._functions.get(key)

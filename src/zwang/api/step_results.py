@@ -46,6 +46,8 @@ def checked_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
 def shaped_outputs(state: Sequence[np.ndarray], found: Mapping[str, np.ndarray]) -> StepOutputs:
     """The state and the outputs of a step in their shapes."""
     outputs = StepOutputs(*state)
+    if not found:
+        return outputs
     if "constraint_force" in found:
         outputs.constraint_force = found["constraint_force"]
     if "solver_status" in found:

@@ -25,6 +25,8 @@ from zwang.mechanism.type_validation import validated_arguments as validated_arg
 from zwang.scalar import are_constant, real_array
 from zwang.scalar.real import remedy_for
 
+FLOAT = np.dtype(float)
+
 
 @contextmanager
 def write_errors(path: Any) -> Iterator[None]:
@@ -78,8 +80,13 @@ def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     return array
 
 
-def array(value: Any, name: str) -> np.ndarray:
-    """`value` as floats of any shape. Raises StateError, with the name of the argument, for other values."""
+def array(value: Any, name: str, *, copy: bool = True) -> np.ndarray:
+    """`value` as floats of any shape. Raises StateError, with the name of the argument, for other values.
+
+    copy: whether the result is a copy even if `value` is such an array.
+    """
+    if not copy and type(value) is np.ndarray and value.dtype is FLOAT:
+        return value
     try:
         return real_array(value)
     except (TypeError, ValueError, OverflowError):

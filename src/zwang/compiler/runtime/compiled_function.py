@@ -59,13 +59,15 @@ class CompiledFunction:
         self.program, self._use_cache = program, cache
         self.dtype, self.lanes, self.threads = execution_settings(dtype, lanes, threads)
         self._inputs, self._outputs = nonempty_ports(program)
-        self._has_empty_ports = self._inputs != program.inputs or self._outputs != program.outputs
+        self._empty_inputs = [k for k, port in enumerate(program.inputs) if not port.size][::-1]
+        self._empty_outputs = [k for k, port in enumerate(program.outputs) if not port.size]
         self._kernels: dict[int, Kernel] = {}
         # Dispatch tables of the inner loops: for unchecked and for checked arguments.
         self._dispatch = int64_array(*[0] * len(DISPATCH))
         self._checked_dispatch = int64_array(*[0] * len(DISPATCH))
         self._failures = memoryview(self._dispatch).cast("B").cast("q")[DISPATCH.index("failures") :]
         self.cost = _cost(program.body)
+        self.block_seconds = 0.0  # that the last long rollout took for each block of worlds and step
         threshold = WORTH_THREADS if self.threads > 1 else WORTH_INTERRUPTING
         self._max_direct_worlds = max(4 * self.lanes, threshold * self.lanes // self.cost)
         self._dispatch[DISPATCH.index("max_worlds")] = self._max_direct_worlds
@@ -146,9 +148,28 @@ class CompiledFunction:
                     UniversalFunction(kernel.ufunc_loop, ctypes.addressof(dispatch), *sizes, self.dtype)
                     for dispatch in (self._dispatch, self._checked_dispatch)
                 )
-                if not self._has_empty_ports:
+                if (self._inputs, self._outputs) == (self.program.inputs, self.program.outputs):
                     self._function = self._direct_ufunc.call
+                elif self._outputs and len(self._empty_inputs) < len(self.program.inputs):
+                    self._function = self._call_without_empty_ports
             return self._checked_ufunc
+
+    def _call_without_empty_ports(self, *arrays: Any) -> Arrays:
+        """A direct call of a program some of whose ports, but not all, have no elements; universal functions
+        know only the others.
+        """
+        if len(arrays) != len(self.program.inputs):
+            return self._checked_call(*arrays)
+        given = list(arrays)
+        for k in self._empty_inputs:
+            empty = given.pop(k)
+            if type(empty) is not tuple or empty:  # an array may have a leading shape
+                return self._checked_call(*arrays)
+        found = self._direct_ufunc.call(*given)  # type: ignore[union-attr]
+        results = list(found) if type(found) is tuple else [found]
+        for k in self._empty_outputs:
+            results.insert(k, np.empty((*results[0].shape[:-1], 0), self.dtype))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _checked_call(self, *arrays: Any) -> Arrays:
         """A call with validation and conversion of its arguments, and with selection of kernel and

@@ -17,13 +17,17 @@ from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.runtime import cache as object_cache
 from zwang.compiler.runtime.processor import MachineCode, assemble, host
 
+ROLLOUT_FUNCTION = ctypes.CFUNCTYPE(
+    ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+)
+
 
 class Kernel:
     """The machine code of one program for one number of lanes.
 
-    `ufunc_loop` and `rollout` are the addresses of the entry points, `descriptor` is the row of words that
-    these take as `kernel` (see `entry_points`). use_cache: whether object code is read from and written to
-    the disk cache.
+    `ufunc_loop` is the address of an entry point, `rollout` another one as a function of ctypes, `descriptor`
+    the row of words that these take as `kernel` (see `entry_points`), and `state_copies` the rows of
+    `STATE_COPY` of a rollout. use_cache: whether object code is read from and written to the disk cache.
     """
 
     def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):
@@ -32,8 +36,10 @@ class Kernel:
         frame_bytes = int.from_bytes(content[:8], "little")
         self._body = MachineCode(content[8:], ("body",))
         self._entry_points = _entry_points(lanes, use_cache)
-        self.ufunc_loop, self.rollout = self._entry_points["ufunc_loop"], self._entry_points["rollout"]
+        self.ufunc_loop = self._entry_points["ufunc_loop"]
+        self.rollout = ROLLOUT_FUNCTION(self._entry_points["rollout"])
         self.descriptor = int64_array(*self._describe(program, frame_bytes))
+        self.state_copies = _state_copies(program, lanes)
 
     def _describe(self, program: Program, frame_bytes: int) -> list[int]:
         inputs, outputs = nonempty_ports(program)
@@ -79,6 +85,20 @@ def _object_code(
         return make()
     key = object_cache.key(program, name, lanes.dtype, lanes.width, host().identity)
     return object_cache.fetch(key, make)
+
+
+def _state_copies(program: Program, lanes: Lanes) -> list[int]:
+    """For each part of the state its position in the output buffer, that in the input buffer, and its
+    size.
+    """
+    inputs, outputs = nonempty_ports(program)
+    positions = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
+    copies, start = [], 0
+    for port in outputs:
+        if port.name in positions:
+            copies += [start, positions[port.name], port.size]
+        start += port.size
+    return copies
 
 
 @cache

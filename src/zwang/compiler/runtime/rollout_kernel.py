@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,20 +13,16 @@ from typing import Any
 import numpy as np
 
 from zwang.compiler.backends.llvm.entry_points import ROLLOUT, ROLLOUT_PORT
-from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.backends.llvm.module import input_starts
-from zwang.compiler.ir.program import Port, Program, nonempty_ports
-from zwang.compiler.runtime.compiled_function import (
-    LARGEST_PIECE,
-    PIECES_PER_THREAD,
-    WORTH_THREADS,
-    CompiledFunction,
-)
+from zwang.compiler.ir.program import Port, Program
+from zwang.compiler.runtime.compiled_function import PIECES_PER_THREAD, WORTH_THREADS, CompiledFunction
 from zwang.compiler.runtime.kernel import Kernel, int64_array
 from zwang.compiler.runtime.threads import run_pieces
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
 MAXIMUM_STEPS = 10**12
+INSTRUCTION_SECONDS = 1.5e-9  # of a vector instruction, before the first call has been timed
+WORTH_THREADS_SECONDS = 5e-5  # of a call from which on several threads are used
+LONGEST_PIECE = 0.03  # seconds of a call that need not be interrupted
 
 
 @dataclass(frozen=True)
@@ -173,30 +170,46 @@ class Rollout:
         self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
         self._kernel: Kernel = compiled.kernel(worlds)
         self._unused_input = np.zeros(1, compiled.dtype)
-        copies = _state_copies(compiled.program, self._kernel.lanes)
+        copies = self._kernel.state_copies
         self._ports = int64_array(*self._input_ports(over_time), *self._output_ports(records or {}, last))
         fields = {"steps": 0, "every": 1, "copies": len(copies) // 3, "ports": ctypes.addressof(self._ports)}
         self._descriptor = int64_array(*(fields.get(name, 0) for name in ROLLOUT), *copies)
         self._written = (self._ports, records, last)  # the memory that the descriptor refers to
-        kind = ctypes.CFUNCTYPE(
-            ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
-        )
-        self._function = kind(self._kernel.rollout)
+        self._function = self._kernel.rollout
         self._arguments = ctypes.addressof(self._descriptor), ctypes.addressof(self._kernel.descriptor)
-        self._cost = compiled.cost * (-(-worlds // self._kernel.lanes.width))
+        self._blocks = -(-worlds // self._kernel.lanes.width)
+        self._cost = compiled.cost * self._blocks
 
     def run(self, steps: int, every: int = 1) -> None:
         """Compute `steps` steps, and a record after each `every` of them. Raises MemoryError."""
         descriptor = self._descriptor
         descriptor[_STEPS], descriptor[_EVERY], descriptor[_STOP] = steps, every, 0
-        cost = self._cost * steps
-        if cost <= WORTH_THREADS or (self.compiled.threads == 1 and cost <= LARGEST_PIECE):
+        if self._cost * steps <= WORTH_THREADS:
             rollout, kernel = self._arguments
             succeeded = self._function(rollout, 0, self.worlds, kernel)
         else:
-            succeeded = self._run_in_threads(cost)
+            succeeded = self._run_long(steps)
         if not succeeded:
             raise MemoryError("there is not enough memory for the buffers of a block of worlds")
+
+    def _run_long(self, steps: int) -> bool:
+        """Call the rollout kernel in this thread or in several, depending on the time that it takes; whether
+        there was memory.
+
+        The time is that of the last call of the function, for each block of worlds and step, since the number
+        of iterations of a solver is not known before. The first call is timed by its instructions.
+        """
+        compiled, rollout_kernel = self.compiled, self._arguments
+        blocks = self._blocks * steps
+        seconds = blocks * (compiled.block_seconds or compiled.cost * INSTRUCTION_SECONDS)
+        started = time.perf_counter()
+        if seconds <= (LONGEST_PIECE if compiled.threads == 1 else WORTH_THREADS_SECONDS):
+            rollout, kernel = rollout_kernel
+            succeeded, threads = self._function(rollout, 0, self.worlds, kernel), 1
+        else:
+            succeeded, threads = self._run_in_threads(seconds), compiled.threads
+        compiled.block_seconds = (time.perf_counter() - started) * threads / blocks
+        return succeeded
 
     def _input_ports(self, over_time: Collection[str]) -> list[int]:
         words: list[int] = []
@@ -214,12 +227,13 @@ class Rollout:
             record, final = records.get(port.name), last.get(port.name)
             address = record.ctypes.data if record is not None and record.size else 0
             strides = record.strides if record is not None else (0, 0, 0)
-            last_address = final.ctypes.data if final is not None else 0
-            words += _port(address, strides[0], strides[2], strides[1], last_address)
+            words += _port(address, strides[0], strides[2], strides[1], final)
         return words
 
-    def _run_in_threads(self, cost: int) -> bool:
-        """Call the rollout kernel for pieces of the worlds; whether there was memory for all of them."""
+    def _run_in_threads(self, seconds: float) -> bool:
+        """Call the rollout kernel for pieces of the worlds, of this time together; whether there was memory
+        for all of them.
+        """
         threads, lanes = self.compiled.threads, self._kernel.lanes.width
         piece = -(-self.worlds // (threads * PIECES_PER_THREAD)) if threads > 1 else self.worlds
         piece = -(-piece // lanes) * lanes
@@ -234,34 +248,24 @@ class Rollout:
 
         pieces = list(pairwise([*range(0, self.worlds, piece), self.worlds]))
         # `work` refers to this object, and so to all memory that the threads write to
-        run_pieces(work, pieces, threads, is_short=cost <= LARGEST_PIECE, stop=stop)
+        run_pieces(work, pieces, threads, is_short=seconds <= LONGEST_PIECE, stop=stop)
         return all(succeeded)
 
 
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 
 
-def _port(data: int, world_stride: int, element_stride: int, time_stride: int, last: int = 0) -> list[int]:
+def _port(
+    data: int, world_stride: int, element_stride: int, time_stride: int, last: np.ndarray | None = None
+) -> list[int]:
     """The row of words of a port in the order of ROLLOUT_PORT."""
     fields = {
         "data": data,
         "world_stride": world_stride,
         "element_stride": element_stride,
         "time_stride": time_stride,
-        "last": last,
     }
-    return [fields[name] for name in ROLLOUT_PORT]
-
-
-def _state_copies(program: Program, lanes: Lanes) -> list[int]:
-    """For each part of the state its position in the output buffer, that in the input buffer, and its
-    size.
-    """
-    inputs, outputs = nonempty_ports(program)
-    positions = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
-    copies, start = [], 0
-    for port in outputs:
-        if port.name in positions:
-            copies += [start, positions[port.name], port.size]
-        start += port.size
-    return copies
+    if last is not None:
+        fields |= {"last": last.ctypes.data, "last_world_stride": last.strides[0]}
+        fields |= {"last_element_stride": last.strides[-1]}
+    return [fields.get(name, 0) for name in ROLLOUT_PORT]

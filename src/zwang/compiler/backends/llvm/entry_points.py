@@ -37,7 +37,10 @@ KERNEL = ("batch", "body", "allocate", "release", "inputs", "outputs", "out_offs
 ROLLOUT = ("steps", "every", "copies", "ports", "stop")
 STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
 # One row for each port; `last` is the address for the outputs after the last step.
-ROLLOUT_PORT = ("data", "world_stride", "element_stride", "time_stride", "last")
+ROLLOUT_PORT = (
+    "data", "world_stride", "element_stride", "time_stride",
+    "last", "last_world_stride", "last_element_stride",
+)  # fmt: skip
 STACK_BYTES = 4096  # largest size of buffers on the stack
 
 BATCH_PARAMETERS = "ptr %args, ptr %dimensions, ptr %steps, ptr %kernel"
@@ -59,9 +62,7 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
             "prefetch_ports", port=_rollout_port("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
         ),
         fill_template("read_ports", port=_rollout_port("%p"), padding=input_padding(lanes), real=lanes.real),
-        fill_template(
-            "write_ports", port=_rollout_port("%p"), real=lanes.real, real_bytes=lanes.scalar_bytes
-        ),
+        fill_template("write_ports", port=_rollout_port("%p"), real=lanes.real),
         _copy_state(lanes),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,6 +1,7 @@
 """The LLVM functions `pack` and `unpack`: from arrays with one row per world to lane vectors, and back.
 
-Contiguous elements are read a vector at a time and transposed; all others are transferred one by one. Where
+Contiguous elements are read a vector at a time and transposed; an element whose values in consecutive worlds
+are contiguous is read as one vector; all others are transferred one by one. Where
 the number of elements is not a multiple of the number of lanes, `pack` writes and `unpack` reads up to
 `input_padding` lane vectors beyond the end of a port, for which the buffers have space.
 """
@@ -103,6 +104,7 @@ def _pack_vectorised(lanes: Lanes) -> str:
         "pack_vectorised",
         width=lanes.width,
         real=lanes.real,
+        real_bytes=size,
         few=FEW,
         addresses=_row_addresses(lanes, "a"),
         loads="\n".join(f"  %v{n} = load {lanes.real}, ptr %a{n}, align {size}" for n in numbers),

@@ -12,10 +12,24 @@ $port
   %differs = icmp ne i64 %world_stride, 0
   %is_contiguous = icmp eq i64 %element_stride, $real_bytes
   %is_fetched = and i1 %differs, %is_contiguous
+  %start = add i64 %data, %far
+  %is_lane_major = icmp eq i64 %world_stride, $real_bytes
+  br i1 %is_lane_major, label %lane_major, label %not_lane_major
+not_lane_major:
   br i1 %is_fetched, label %begin, label %done
+lane_major:
+  %k = phi i64 [ 0, %row ], [ %k1, %lane_vector ]
+  %has = icmp ult i64 %k, %size
+  br i1 %has, label %lane_vector, label %done
+lane_vector:
+  %lane_shift = mul i64 %k, %element_stride
+  %lane_start = add i64 %start, %lane_shift
+  %lane_address = inttoptr i64 %lane_start to ptr
+  call void @llvm.prefetch.p0(ptr %lane_address, i32 0, i32 2, i32 1)
+  %k1 = add i64 %k, 1
+  br label %lane_major
 begin:
   %bytes = mul i64 %size, $real_bytes
-  %start = add i64 %data, %far
   br label %world
 world:
   %n = phi i64 [ 0, %begin ], [ %n1, %next_world ]

@@ -1,10 +1,26 @@
+  %is_next = icmp eq i64 %outer, $real_bytes
+  %is_block = icmp eq i64 %worlds, $width
+  %is_lane_major = and i1 %is_next, %is_block
+  br i1 %is_lane_major, label %lane_major, label %rows
+lane_major:
+  %j = phi i64 [ 0, %ready ], [ %j1, %lane_vector ]
+  %has = icmp ult i64 %j, %count
+  br i1 %has, label %lane_vector, label %end
+lane_vector:
+  %lane_shift = mul i64 %j, %inner
+  %in_port = getelementptr i8, ptr %target, i64 %lane_shift
+  %in_buffer = getelementptr inbounds $real, ptr %source, i64 %j
+  %vector = load $real, ptr %in_buffer
+  store $real %vector, ptr %in_port, align $real_bytes
+  %j1 = add i64 %j, 1
+  br label %lane_major
+rows:
 $row_pointers
   %is_contiguous = icmp eq i64 %inner, $real_bytes
-  %is_full = icmp eq i64 %worlds, $width
-  %is_vectorised = and i1 %is_contiguous, %is_full
+  %is_vectorised = and i1 %is_contiguous, %is_block
   br i1 %is_vectorised, label %chunks, label %scalar
 chunks:
-  %at = phi i64 [ 0, %ready ], [ %at1, %whole ]
+  %at = phi i64 [ 0, %rows ], [ %at1, %whole ]
   %left = sub i64 %count, %at
   %enough = icmp uge i64 %left, $width
   br i1 %enough, label %whole, label %rest
@@ -30,5 +46,5 @@ $partial_stores
 few_left:
   br label %scalar
 scalar:
-  %at_scalar = phi i64 [ 0, %ready ], [ %at, %few_left ]
+  %at_scalar = phi i64 [ 0, %rows ], [ %at, %few_left ]
   br label %single

@@ -1,5 +1,5 @@
 ; Unpack the outputs of a block of worlds: the recorded ones into record %record or, after the last step
-; (%is_last), the final ones into their contiguous arrays.
+; (%is_last), the final ones into their arrays.
 define internal void @write_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %outputs, i64 %first, i64 %worlds,
     i64 %record, i1 %is_last, ptr %out) #0 {
 entry:
@@ -14,9 +14,9 @@ row:
 $port
   %base = select i1 %is_last, i64 %last, i64 %data
   %time_offset = mul i64 %record, %time_stride
-  %contiguous = mul i64 %size, $real_bytes
-  %outer = select i1 %is_last, i64 %contiguous, i64 %world_stride
-  %last_far = mul i64 %first, %contiguous
+  %outer = select i1 %is_last, i64 %last_world_stride, i64 %world_stride
+  %inner = select i1 %is_last, i64 %last_element_stride, i64 %element_stride
+  %last_far = mul i64 %first, %last_world_stride
   %record_far = add i64 %far, %time_offset
   %sum = select i1 %is_last, i64 %last_far, i64 %record_far
   %is_written = icmp ne i64 %base, 0
@@ -24,7 +24,7 @@ $port
 write:
   %address = add i64 %base, %sum
   %target = inttoptr i64 %address to ptr
-  call void @unpack(ptr %buffer, i64 %outer, i64 $real_bytes, i64 %size, i64 %worlds, ptr %target)
+  call void @unpack(ptr %buffer, i64 %outer, i64 %inner, i64 %size, i64 %worlds, ptr %target)
   br label %done
 done:
   %buffer1 = getelementptr inbounds $real, ptr %buffer, i64 %size
