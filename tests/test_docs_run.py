@@ -17,6 +17,7 @@ BLOCK = re.compile(r"^```(python|\{code-cell\} python|console)\n(.*?)^```$", re.
 OPTIONS = re.compile(r"\A(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 NEEDS = {
     "torch_policy.py": "torch",
+    "torch_ppo.py": "torch",
     "torch_jump.py": "torch",
     "stable_baselines3_ppo.py": "stable_baselines3",
 }
@@ -28,6 +29,7 @@ SHORT = {
     "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
     "torch_jump.py": ["--iterations", "15"],
     "trajectory_optimisation.py": ["furuta", "--short"],
+    "torch_ppo.py": ["--env-id", "zwang/InvertedPendulum-v5", "--num-envs", "8", "--total-timesteps", "2000"],
     "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
 }
 """Arguments with which the tests run examples that take minutes."""
