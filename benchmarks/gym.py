@@ -1,4 +1,5 @@
-"""Steps of environments a second: zwang.gym, Gymnasium's own environments, and EnvPool if it is installed.
+"""Steps of environments a second: zwang.gym, Gymnasium's own environments, one after another (sync) and in
+a process each (async), and EnvPool if it is installed.
 
     python -m benchmarks.gym [--envs 64] [--seconds 1.0] [--repeats 5] [--threads 1] [task ...]
 
@@ -26,7 +27,8 @@ def candidates(task: str, envs: int, threads: int) -> dict[str, Callable[[], Any
     """The environments to compare, by name; each is made by a function."""
     made = {
         "zwang": lambda: gymnasium.make_vec(f"zwang/{task}-v5", num_envs=envs, threads=threads),
-        "gymnasium": lambda: gymnasium.make_vec(f"{task}-v5", num_envs=envs, vectorization_mode="sync"),
+        "sync": lambda: gymnasium.make_vec(f"{task}-v5", num_envs=envs, vectorization_mode="sync"),
+        "async": lambda: gymnasium.make_vec(f"{task}-v5", num_envs=envs, vectorization_mode="async"),
     }
     if importlib.util.find_spec("envpool") is not None:
         envpool = importlib.import_module("envpool")
@@ -58,6 +60,9 @@ def compare(task: str, envs: int, seconds: float, repeats: int, threads: int) ->
     for _ in range(repeats):
         for name, env in made.items():
             best[name] = max(best[name], rate(env, actions, seconds))
+    for name, env in made.items():
+        if name != "envpool":
+            env.close()
     return best
 
 
