@@ -283,3 +283,23 @@ def test_single_precision_and_loops():
 def test_invalid_calls_are_reported_by_name(call, error, named):
     with pytest.raises(error, match=named):
         call()
+
+
+@pytest.mark.parametrize("count", [8, 11, 24])
+def test_states_that_are_written_between_steps_are_those_of_the_next_step(count):
+    """The warm start lies lane by lane, also of worlds that are reset, copied or set alone."""
+    worlds = zw.Worlds(walker(), count)
+    us = controls(worlds, 12)
+    for u in us[:6]:
+        worlds.step(u)
+    worlds.reset([0, count - 1])
+    again = pickle.loads(pickle.dumps(worlds))
+    for u in us[6:]:
+        worlds.step(u)
+        again.step(u)
+    assert np.array_equal(worlds.q, again.q) and np.array_equal(worlds.solver_status, again.solver_status)
+    for w in (0, 3, count - 1):
+        alone = zw.Worlds(walker())
+        for u in us[6 * (w != 3) :]:
+            alone.step(u[w])
+        assert np.array_equal(alone.q[0], worlds.q[w]) and np.array_equal(alone.v[0], worlds.v[w])
