@@ -106,7 +106,8 @@ def in_mjbatch(threads: int) -> tuple[Planner, Step]:
         for k in range(KNOTS):
             control_of[:, 0] = controls[:, k]
             batch.step(nstep=SUBSTEPS)
-            total += running_cost(*position.T, *velocity.T, controls[:, k], np.cos)
+            (x, angle), (x_dot, angle_dot) = position.T, velocity.T
+            total += running_cost(x, angle, x_dot, angle_dot, controls[:, k], np.cos)
         return total
 
     def step(q: np.ndarray, v: np.ndarray, control: float) -> tuple[np.ndarray, np.ndarray]:
