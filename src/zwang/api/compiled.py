@@ -20,6 +20,7 @@ from zwang.api.programs import (
     NAMED,
     WARM_START,
     compile_function,
+    empty_warm_start,
     program_of,
 )
 from zwang.api.rollout_gradient import RolloutGradient, gradient_of_rollout
