@@ -6,13 +6,15 @@ Each function of the `function_table` is traced and compiled when it is first ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from zwang.api import validation
 from zwang.api.compiled_derivatives import CompiledDerivatives
 from zwang.api.compiled_programs import ArrayLike, Reduction
+from zwang.api.constrained_inverse_dynamics import ConstrainedInverseDynamics, prescribed_motion
+from zwang.api.constrained_inverse_dynamics import compiled as motion_forces
 from zwang.api.feedback_rollout import APPLIED, REFERENCE, FeedbackRollout, feedback_arrays
 from zwang.api.function_table import check_axes, documented
 from zwang.api.parameter_values import Parameters
@@ -61,12 +63,57 @@ class CompiledMechanism(CompiledDerivatives):
         """Generalised accelerations under the forces tau, without constraints: forward dynamics."""
         return self._call("forward_dynamics", (q, v, tau), params)
 
-    @documented(BATCH)
+    @overload
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, params: Parameters | None = None
-    ) -> np.ndarray:
+    ) -> np.ndarray: ...
+    @overload
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: str | Sequence[str],
+        independent: str | Sequence[str] | None = None,
+        start: ArrayLike | None = None,
+        time: ArrayLike = 0.0,
+        params: Parameters | None = None,
+    ) -> ConstrainedInverseDynamics: ...
+    @overload
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: None = None,
+        independent: str | Sequence[str],
+        start: ArrayLike | None = None,
+        time: ArrayLike = 0.0,
+        params: Parameters | None = None,
+    ) -> ConstrainedInverseDynamics: ...
+    @documented(BATCH)
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        actuated: str | Sequence[str] | None = None,
+        independent: str | Sequence[str] | None = None,
+        start: ArrayLike | None = None,
+        time: ArrayLike = 0.0,
+        params: Parameters | None = None,
+    ) -> np.ndarray | ConstrainedInverseDynamics:
         """Generalised forces that cause the accelerations a, by the recursive Newton-Euler algorithm."""
-        return self._call("inverse_dynamics", (q, v, a), params)
+        if actuated is None and independent is None:
+            return self._call("inverse_dynamics", (q, v, a), params)
+        m = self.mechanism
+        motion = prescribed_motion(m, (q, v, a), actuated, independent, start, params)
+        return motion_forces(
+            motion, lambda key, arrays: self._call(key, arrays, params), time, self._settings["dtype"]
+        )
 
     @documented(BATCH)
     def mass_matrix(self, q: ArrayLike, *, params: Parameters | None = None) -> np.ndarray:

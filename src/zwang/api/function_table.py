@@ -24,6 +24,7 @@ from zwang.kinematics import configuration, jacobians, poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
+from zwang.simulation.prescribed_motion import prescribed_motion_forces
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 
@@ -80,6 +81,7 @@ ARGUMENTS = {
 }
 
 OPTIONS = {
+    "actuated": "the numbers of the generalised velocities with motors",
     "frame": "the name of a body or of a frame",
     "axes": 'the axes of the result: "world" (default), or "body" for those of the frame',
 }
@@ -103,7 +105,7 @@ class MechanicsFunction:
     text(mechanism, *arguments, *options) is evaluated on floats, and traced unless there is a `compiled`
     text: an equivalent one that takes fewer operations. symbols: whether the compiled text also takes the
     values of the symbols, after the mechanism. uses_mass_matrix: whether the program contains every element
-    of the mass matrix.
+    of the mass matrix. keywords: description of keyword-only arguments, which lead to other results.
     """
 
     name: str
@@ -117,6 +119,7 @@ class MechanicsFunction:
     source: str = ""
     symbols: bool = False
     uses_mass_matrix: bool = False
+    keywords: str = ""
 
     def documentation(self, batch: str = "") -> str:
         """The docstring: summary, arguments with shape and unit, results, exceptions, source.
@@ -141,6 +144,7 @@ class MechanicsFunction:
             lines.append(f"Raises {self.raises}.")
         if self.source:
             lines.append(f"Source: {self.source}.")
+        lines += ["", self.keywords] if self.keywords else []
         return "\n".join(lines)
 
 
@@ -187,6 +191,21 @@ def _zwang_compiled(m: Mechanism, q: Any, v: Any, tau: Any, a: Any) -> Any:
 
 _GAUSS = "Gauss, Ueber ein neues allgemeines Grundgesetz der Mechanik (1829)"
 _STATE = ("q", "v", "control", "activation", "time")
+_WITH_MOTORS = """With `actuated` or `independent`: the forces of motors in a mechanism with hard constraints
+(loops, couplings, rolling, formulas), which then act, as a `ConstrainedInverseDynamics`.
+
+actuated: names of generalised velocities with motors, by default those of `independent`; none of them where
+constraints drive the mechanism.
+independent: names of joints of one coordinate, as many as there are degrees of freedom; q, v, a (N, n) are
+then theirs alone, each sample near the one before, or (N,) for one joint, and those of all others follow from
+the loops. Without it, q, v and a are those of the whole mechanism, and must satisfy the constraints.
+start (nq,): a configuration near the first sample, which chooses the branch of the loops; default home.
+time (...) [s]: of time-dependent constraints, default 0.
+Redundant motors share the load by the least sum of the squares of their forces, and then redundant constraint
+rows theirs. Limits and contacts do not act.
+Raises StateError, with the residual, for a motion that breaks the constraints; SolveError for one that the
+motors cannot make, or loops that cannot be closed; DependentVelocitiesError; UnknownNameError; and
+DescriptionError for soft or non-ideal constraints and dry friction."""
 _UNKNOWN_FRAME = "UnknownNameError with the names of all frames"
 
 _FUNCTIONS = (
@@ -209,6 +228,7 @@ _FUNCTIONS = (
         _inverse,
         inverse_compiled,
         source="Featherstone (2008), Table 5.1",
+        keywords=_WITH_MOTORS,
     ),
     MechanicsFunction(
         "mass_matrix",
@@ -395,6 +415,24 @@ _FUNCTIONS = (
 )
 
 FUNCTIONS = {function.name: function for function in _FUNCTIONS}
+
+MOTOR_FORCES = MechanicsFunction(
+    "constrained_inverse_dynamics",
+    ("q", "v", "a", "time"),
+    (
+        Result("forces", "(k,)", "N m, N", "forces of the motors"),
+        Result("multipliers", "(rows,)", "N, N m", "forces of the rows of the hard constraints"),
+        Result("remainder", "(nv,)", "N m, N", "what motors and constraints together cannot exert"),
+        Result("violation", "(rows,)", "m, rad", "violations of the constraints"),
+        Result("velocity", "(rows,)", "m/s, rad/s", "residuals of the velocities"),
+        Result("acceleration", "(rows,)", "m/s^2, rad/s^2", "residuals of the accelerations"),
+    ),
+    "Forces of motors at some of the generalised velocities, by number, and of the hard constraints.",
+    lambda m, q, v, a, time, actuated: tuple(prescribed_motion_forces(m, actuated, q, v, a, time)),
+    options=("actuated",),
+    uses_mass_matrix=True,
+)
+"""The compiled function of `inverse_dynamics` with motors; `actuated` is a tuple of numbers."""
 
 
 def evaluate(name: str, mechanism: Mechanism, *given: Any, options: Sequence[str] = ()) -> Any:

@@ -17,6 +17,7 @@ from zwang.api.function_table import (
     ARGUMENTS,
     CONFIGURATION,
     FUNCTIONS,
+    MOTOR_FORCES,
     MechanicsFunction,
     Result,
     inverse_compiled,
@@ -115,7 +116,11 @@ DERIVATIVES = {
 }
 
 NOT_COMPILED = ("frame_jacobian_rate", "zwang_by_body")
-COMPILED_FUNCTIONS = {name: f for name, f in FUNCTIONS.items() if name not in NOT_COMPILED} | DERIVATIVES
+COMPILED_FUNCTIONS = (
+    {name: f for name, f in FUNCTIONS.items() if name not in NOT_COMPILED}
+    | DERIVATIVES
+    | {MOTOR_FORCES.name: MOTOR_FORCES}
+)
 NAMED = (*(name for name, f in COMPILED_FUNCTIONS.items() if not f.options), "step")
 """The functions that a name alone denotes; the step is that of the mechanism's options."""
 

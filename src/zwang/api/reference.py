@@ -8,14 +8,20 @@ values.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from zwang.api.constrained_inverse_dynamics import (
+    ConstrainedInverseDynamics,
+    on_floats,
+    prescribed_motion,
+)
 from zwang.api.function_table import ARGUMENTS, documented, evaluate, floats
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
-from zwang.api.validation import checked_mechanism
+from zwang.api.validation import checked_mechanism, numeric_mechanism
 from zwang.deprecation import RenamedKeys
 from zwang.dynamics.energy import Energy
 from zwang.errors import StateError
@@ -43,13 +49,52 @@ def forward_dynamics(
     return a
 
 
+@overload
+def inverse_dynamics(
+    mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike
+) -> np.ndarray: ...
+@overload
+def inverse_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    a: npt.ArrayLike,
+    *,
+    actuated: str | Sequence[str],
+    independent: str | Sequence[str] | None = None,
+    start: npt.ArrayLike | None = None,
+    time: npt.ArrayLike = 0.0,
+) -> ConstrainedInverseDynamics: ...
+@overload
+def inverse_dynamics(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    a: npt.ArrayLike,
+    *,
+    actuated: None = None,
+    independent: str | Sequence[str],
+    start: npt.ArrayLike | None = None,
+    time: npt.ArrayLike = 0.0,
+) -> ConstrainedInverseDynamics: ...
 @validated_arguments()
 @documented()
 def inverse_dynamics(
-    mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike
-) -> np.ndarray:
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    a: npt.ArrayLike,
+    *,
+    actuated: str | Sequence[str] | None = None,
+    independent: str | Sequence[str] | None = None,
+    start: npt.ArrayLike | None = None,
+    time: npt.ArrayLike = 0.0,
+) -> np.ndarray | ConstrainedInverseDynamics:
     """Generalised forces that cause the accelerations a, by the recursive Newton-Euler algorithm."""
-    return floats(evaluate("inverse_dynamics", mechanism, q, v, a))
+    if actuated is None and independent is None:
+        return floats(evaluate("inverse_dynamics", mechanism, q, v, a))
+    m = numeric_mechanism(mechanism)
+    return on_floats(prescribed_motion(m, (q, v, a), actuated, independent, start), time)
 
 
 @validated_arguments()

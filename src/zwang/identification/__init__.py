@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from zwang.api.closed_loops import closed_loop_motion
 from zwang.identification.base_parameters import BaseParameters, base_parameters
-from zwang.identification.closed_loops import closed_loop_motion
 from zwang.identification.excitation import Excitation, excitation
 from zwang.identification.fit import Fit, fit
 from zwang.identification.fixed_joints import with_fixed_joints

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from zwang.api.closed_loops import loop_closure
 from zwang.api.validation import checked_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError
-from zwang.identification.closed_loops import loop_closure
 from zwang.identification.parameters import Parameter, kinds_of, parameters_of
 from zwang.identification.regressor import compiled_functions, reduced
 from zwang.identification.symbolic_combinations import (

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from zwang.api.closed_loops import LoopClosure, loop_closure
 from zwang.errors import DescriptionError
 from zwang.identification.base_parameters import BaseParameters, with_independent
 from zwang.identification.bearing_loads import (
@@ -27,7 +28,6 @@ from zwang.identification.bearing_loads import (
     load_of,
     nearest_parameters,
 )
-from zwang.identification.closed_loops import LoopClosure, loop_closure
 from zwang.identification.measurements import Measurements
 from zwang.identification.parameters import Parameter
 from zwang.identification.regressor import compiled_functions

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from zwang.api import validation
 from zwang.api.cache_key import IdentityKey
+from zwang.api.closed_loops import loop_closure
 from zwang.api.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import vjp
 from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
-from zwang.identification.closed_loops import loop_closure
 from zwang.identification.parameters import (
     MOTOR,
     WITH_CONTROL,

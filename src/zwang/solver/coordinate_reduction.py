@@ -152,11 +152,14 @@ def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
         return np.zeros(len(A))
     rows = A[used]
     gramian = rows @ rows.T
-    ridge = RELATIVE_RIDGE * max_abs(np.diag(gramian))
+    largest = max_abs(np.diag(gramian))
+    ridge = RELATIVE_RIDGE * where(largest > 0, largest, 1)
     factors = sparse_ltdl(
         [[gramian[i][j] + (ridge if i == j else 0) for j in range(i + 1)] for i in range(len(used))]
     )
     f = sparse_ltdl_solve(*factors, rows @ constraint_force)
+    # rounding of the factors divided by the ridge is in the null space of the Gramian, which takes it away
+    f = gramian @ sparse_ltdl_solve(*factors, f)
     for _ in range(REFINEMENTS):
         f = f + sparse_ltdl_solve(*factors, rows @ (constraint_force - rows.T @ f))
     found = dict(zip(used, f, strict=True))

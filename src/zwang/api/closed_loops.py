@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from zwang.api import validation
 from zwang.api.cache_key import IdentityKey
-from zwang.api.compiled import compile_function
+from zwang.api.programs import compile_function
 from zwang.constraint.hard import all_velocity_level_rows, depends_on_time, is_hard_constraint
 from zwang.errors import DependentVelocitiesError, DescriptionError, ShapeError, SolveError, StateError
 from zwang.kinematics.configuration import integrate_configuration
@@ -215,19 +215,24 @@ def closed_loop_motion(
     """All coordinates, velocities and accelerations of a mechanism with closed loops, from those of its
     motors.
 
-    q (N, n): measured coordinates of the independent joints [rad, m], each sample near the one before. v, a
-    (N, n): their velocities and accelerations, by default zero. independent: the n joints by name, as many as
-    the mechanism has degrees of freedom. start (nq,): a configuration near that of the first sample, which
-    chooses the branch of the loops; by default the mechanism's home.
+    q (N, n): measured coordinates of the independent joints [rad, m], each sample near the one before; (N,)
+    for one joint. v, a, of the same shape: their velocities and accelerations, by default zero.
+    independent: the n joints by name, as many as the mechanism has degrees of freedom. start (nq,): a
+    configuration near that of the first sample, which chooses the branch of the loops; by default the
+    mechanism's home.
 
     Returns q (N, nq), v (N, nv) and a (N, nv), by Newton's method from sample to sample.
     Raises SolveError where the loops cannot be closed, DependentVelocitiesError where the independent
     velocities do not determine the others, UnknownNameError, DescriptionError for other constraints than hard
-    ones, ShapeError and StateError.
+    holonomic ones, ShapeError and StateError.
     """
     m = validation.numeric_mechanism(mechanism)
     closure = loop_closure(m, independent)
+    _check_holonomic(m)
     given = validation.array(q, "q")
+    v, a = (x if x is None else _columns(validation.array(x, name), len(closure.names))
+            for x, name in ((v, "v"), (a, "a")))  # fmt: skip
+    given = _columns(given, len(closure.names))
     if given.ndim != 2 or given.shape[1] != len(closure.names):
         raise ShapeError(f"q must have the shape (N, {len(closure.names)}); its shape is {given.shape}")
     others = []
@@ -245,3 +250,20 @@ def closed_loop_motion(
     for k, wanted in enumerate(given):
         now = found[k] = closure.followed(now, wanted)
     return found, *closure.motion(found, *others)
+
+
+def _columns(values: np.ndarray, n: int) -> np.ndarray:
+    """The values (N, 1) of one joint that are given as (N,)."""
+    return values[:, None] if n == 1 and values.ndim == 1 else values
+
+
+def _check_holonomic(m: Mechanism) -> None:
+    """Raises DescriptionError for rows without a violation, along which coordinates cannot be followed."""
+    q = np.array(_home(m), dtype=float)
+    rows = all_velocity_level_rows(m, q, np.zeros(m.nv))
+    for name, position in zip(rows.names, rows.position, strict=True):
+        if position is None:
+            raise DescriptionError(
+                f"constraint {name!r} is one of velocities, so that the other coordinates do not follow from "
+                "the independent ones but from the whole motion; give q, v and a of all coordinates"
+            )
