@@ -77,7 +77,7 @@ OWNERS = {
 LAZY = {
     "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
     "gym.rendering", "identification.lmi_fit", "recording.mcap_export",
-    "viewer.html_page", "viewer.live",
+    "symbolic.linearization", "viewer.html_page", "viewer.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

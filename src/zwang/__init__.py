@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics
     from zwang.api.contacts import contacts as contacts
     from zwang.api.joint_reactions import joint_reactions as joint_reactions
-    from zwang.api.linearize import linearize as linearize
     from zwang.api.post_processing import derived_quantities as derived_quantities
     from zwang.api.reference import bias_forces as bias_forces
     from zwang.api.reference import body_quantities as body_quantities
@@ -133,6 +132,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.symbolic.classify import classify as classify
     from zwang.symbolic.equation_check import check_equations as check_equations
     from zwang.symbolic.equations import equations as equations
+    from zwang.symbolic.linearization import linearize as linearize
     from zwang.viewer.html_page import save_html as save_html
     from zwang.viewer.live import view as view
     from zwang.viewer.plot import plot as plot
@@ -180,7 +180,6 @@ _PLACES = {
     "zwang.constraint.softness_report": "softness",
     "zwang.api.contacts": "contacts",
     "zwang.api.joint_reactions": "joint_reactions",
-    "zwang.api.linearize": "linearize",
     "zwang.api.simulate": "simulate",
     "zwang.api.assemble": "assemble",
     "zwang.api.solve_contact": "solve_contact",
@@ -190,6 +189,7 @@ _PLACES = {
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
+    "zwang.symbolic.linearization": "linearize",
     "zwang.recording.dataset": "mechanism_of open_run save",
     "zwang.api.post_processing": "derived_quantities",
     "zwang.simulation.solver_status": "SolverStatus",

@@ -23,11 +23,10 @@ from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism, compile
 from zwang.api.parameter_values import Parameters, parameter_values
 from zwang.api.reference import frame_jacobian
-from zwang.constraint.hard import all_velocity_level_rows
+from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
@@ -97,8 +96,7 @@ class LinearModel:
         )  # fmt: skip
 
 
-@validated_arguments()
-def linearize(
+def numeric_linear_model(
     mechanism: Mechanism,
     q: npt.ArrayLike,
     v: npt.ArrayLike | None = None,
@@ -113,24 +111,7 @@ def linearize(
     outputs: Sequence[str] | None = None,
     params: Parameters | None = None,
 ) -> LinearModel:
-    """The linear model of a mechanism about a state, by exact derivatives.
-
-    q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
-    are zero by default. It need not be an equilibrium: the model is that of the deviations.
-    step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
-    continuous time. time [s]: of time-dependent constraints.
-    states: names of the independent entries of the state, by default chosen so that the others follow from
-    them with the smallest factors; all entries where there are no hard constraints. An entry is the
-    displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
-    activation. inputs: names of controls, by default all. outputs: names of entries of the state; of
-    sensors ("gyro", or "gyro.1", ... for one of several elements); or of bodies and frames, whose position is
-    then three outputs ("hand.x", ...); by default the states.
-    params: values of the mechanism's symbols.
-
-    Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed.
-    Raises UnknownNameError for a name, DescriptionError for states that are not independent, SimulationError
-    for a state without accelerations, and what `CompiledMechanism.step_derivatives` raises.
-    """
+    """The linear model in numbers; arguments, constraints and exceptions as for `zw.linearize`."""
     m = _numeric(mechanism, params)
     nv, nz, names = m.nv, len(activations(m)), control_names(m)
     configuration = validation.configuration(m, q)
@@ -148,11 +129,11 @@ def linearize(
             "there is no linear model about this state: its accelerations are not determined, as the hard "
             "constraints contradict each other there or the constraint solver fails; choose another state"
         )
-    all_states = _state_names(m)
+    all_states = state_names(m)
     T = _admissible_states(m, configuration, velocity, time, nz)
-    own = _independent(T, all_states, states)
+    own = independent_states(T, all_states, states)
     T = T @ np.linalg.inv(T[own])
-    columns = [_number(name, names, "input") for name in (names if inputs is None else inputs)]
+    columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
     wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
     at = (configuration, velocity, u, z, time)
     C, D, output_names = _outputs(fast, at, wanted, all_states)
@@ -187,7 +168,7 @@ def _numeric(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
     return m.subs({name: float(value) for name, value in values.items()}) if values else m
 
 
-def _state_names(m: Mechanism) -> list[str]:
+def state_names(m: Mechanism) -> list[str]:
     """The names of the entries of (dq, dv, dz)."""
     displacements, velocities = [], []
     for joint in m.joints:
@@ -204,10 +185,7 @@ def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz:
     nv = m.nv
     if not hard_constraints(m):
         return np.eye(2 * nv + nz)
-    rows = all_velocity_level_rows(m, q, v, t)
-    A = np.asarray(rows.A, float)
-    C = A[[k for k, position in enumerate(rows.position) if position is not None]]
-    by_q = np.array([_residual_rate(m, q, v, t, direction) for direction in np.eye(nv)]).T
+    A, C, by_q = (np.asarray(x, dtype=float) for x in constraint_gradients(m, q, v, t))
     G = np.block(
         [
             [C, np.zeros((len(C), nv + nz))],
@@ -217,15 +195,28 @@ def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz:
     return scipy.linalg.null_space(G, rcond=RANK)
 
 
-def _residual_rate(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, dq: np.ndarray) -> np.ndarray:
-    """The derivative of A(q) v + a(q, t) along a displacement dq."""
+def constraint_gradients(m: Mechanism, q: Any, v: Any, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (k, nv) of all hard constraints, C (n, nv) of the holonomic ones, and the derivatives (k, nv) of
+    A(q, t) v + a(q, t) by displacements dq; on any scalar.
+    """
+    if not any(is_hard_constraint(c) for c in m.constraints):
+        none = np.zeros((0, m.nv), int)
+        return none, none, none
+    rows = all_velocity_level_rows(m, q, v, t)
+    C = rows.A[[k for k, position in enumerate(rows.position) if position is not None]]
+    by_q = [_residual_rate(m, q, v, t, direction) for direction in np.eye(m.nv, dtype=int)]
+    return rows.A, C, np.stack(by_q, axis=1)
+
+
+def _residual_rate(m: Mechanism, q: Any, v: Any, t: Any, dq: np.ndarray) -> np.ndarray:
+    """The derivative of A(q, t) v + a(q, t) along a displacement dq."""
     with tangents():
         moved = tangent_array(q, configuration_rate(m.tree, q, dq))
-        rows = all_velocity_level_rows(m, moved, v, t)
-        return np.array([parts(x)[1] for x in rows.A @ v + rows.a], dtype=float)
+        A, a, _ = velocity_level_rows_at(m, moved, t)
+        return np.array([parts(x)[1] for x in A @ v + a], dtype=object)
 
 
-def _independent(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) -> list[int]:
+def independent_states(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) -> list[int]:
     """The numbers of the independent entries of the state. Raises DescriptionError."""
     count = T.shape[1]
     if chosen is None:
@@ -233,7 +224,7 @@ def _independent(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) 
             return list(range(count))
         order = np.asarray(scipy.linalg.qr(T.T, mode="r", pivoting=True)[-1])
         return sorted(int(k) for k in order[:count])
-    own = [_number(name, names, "state") for name in chosen]
+    own = [number_of_name(name, names, "state") for name in chosen]
     if len(own) != count or np.linalg.matrix_rank(T[own], tol=RANK) < count:
         raise DescriptionError(
             f"states: {len(own)} are given, and the constraints leave {count} free; give {count} that "
@@ -271,7 +262,7 @@ def _outputs(
     return np.concatenate(C), np.concatenate(D), names
 
 
-def _number(name: str, names: Sequence[str], what: str) -> int:
+def number_of_name(name: str, names: Sequence[str], what: str) -> int:
     if name not in names:
         raise UnknownNameError(what, name, names)
     return list(names).index(name)

@@ -22,7 +22,7 @@ def parameter_values(mechanism: Mechanism, params: Parameters | None) -> dict[st
     Raises ParameterError, with the name, for a missing value, an unknown symbol or a value that is not real.
     """
     given = values_by_name(mechanism, params)
-    return {name: _parameter_value(name, value) for name, value in given.items()}
+    return {name: parameter_value(name, value) for name, value in given.items()}
 
 
 def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict[str, Any]:
@@ -66,10 +66,11 @@ def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarr
     Raises what `parameter_values` does, and ShapeError for shapes that cannot be broadcast.
     """
     values = parameter_values(mechanism, params)
-    return _stacked(values)
+    return stacked_values(values)
 
 
-def _stacked(values: Mapping[str, np.ndarray]) -> np.ndarray:
+def stacked_values(values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The values (..., symbols) of all symbols. Raises ShapeError for shapes that cannot be broadcast."""
     arrays: Iterable[np.ndarray] = list(values.values()) or [np.zeros(0)]
     try:
         return np.stack(np.broadcast_arrays(*arrays), axis=-1)
@@ -80,7 +81,8 @@ def _stacked(values: Mapping[str, np.ndarray]) -> np.ndarray:
         ) from None
 
 
-def _parameter_value(name: str, value: npt.ArrayLike) -> np.ndarray:
+def parameter_value(name: str, value: npt.ArrayLike) -> np.ndarray:
+    """The values of one symbol. Raises ParameterError, with the name, for what is not a real number."""
     try:
         return real_array(value)
     except (TypeError, ValueError):

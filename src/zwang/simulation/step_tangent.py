@@ -11,6 +11,7 @@ from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.algebra.rotations import cross
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
+from zwang.mechanism.tree import Tree
 from zwang.simulation.sensor_values import SensedState, sensor_values
 from zwang.simulation.step import state_derivative, step
 from zwang.simulation.step_settings import StepSettings
@@ -56,18 +57,26 @@ def state_derivative_tangent(
     """The derivatives along a direction of (u_dot, v_dot, z_dot), where u is the displacement of the
     configuration from this one.
 
-    Arguments as for `step_tangent`. u_dot = v but for ball joints, where u_dot = v + u x v / 2 + O(u^2).
+    Arguments as for `step_tangent`.
     """
     with tangents():
         s = settings()
         moved, moved_control = _moved(s, state, control, direction)
         found = state_derivative(s, *moved, moved_control, 0 if t is None else t, known.of_stage(0))
-        u_dot = np.array(direction.dv, dtype=object)
-        for link in s.mechanism.tree.links:
-            if link.joint.kind == "ball":
-                turning = cross(direction.dq[link.v], state.v[link.v])
-                u_dot[link.v] = direction.dv[link.v] + turning / 2
+        u_dot = displacement_rate(s.mechanism.tree, state.v, direction)
         return u_dot, _derivatives(found.v_dot), _derivatives(found.z_dot)
+
+
+def displacement_rate(tree: Tree, v: Any, direction: Direction) -> np.ndarray:
+    """The derivative (nv,) of u_dot along a direction, where u is the displacement of the configuration.
+
+    u_dot = v but for ball joints, where u_dot = v + u x v / 2 + O(u^2).
+    """
+    u_dot = np.array(direction.dv, dtype=object)
+    for link in tree.links:
+        if link.joint.kind == "ball":
+            u_dot[link.v] = direction.dv[link.v] + cross(direction.dq[link.v], v[link.v]) / 2
+    return u_dot
 
 
 def sensor_tangent(

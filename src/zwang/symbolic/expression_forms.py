@@ -261,6 +261,11 @@ def _uses(roots: list[Any], known: Mapping[int, Any]) -> tuple[list[Node], dict[
     return [found[k] for k in sorted(found)], uses
 
 
+def nodes_of(roots: Iterable[Any]) -> list[Node]:
+    """The nodes on which the roots depend, in order of creation."""
+    return _uses([x for x in roots if isinstance(x, Node)], {})[0]
+
+
 def _unevaluated(kind: Any) -> Callable[..., Any]:
     """A SymPy function without evaluation, which could simplify nested case distinctions for minutes."""
     return lambda *args: kind(*args, evaluate=False)

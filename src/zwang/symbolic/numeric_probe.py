@@ -36,15 +36,19 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     of an over-constrained loop is found. Of several such configurations it is the one at which the
     constraints have the highest rank, since others may be singular.
     """
-    # masses have no effect on the kinematics
-    unit_masses = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)
-    numbers = mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value_near)
+    numbers = kinematics_near(mechanism)
     generic = _near_home(numbers, 1.0)
     if not any(is_hard_constraint(c) for c in numbers.constraints):
         return numbers, generic
     assembled = [_assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
     consistent = [q for q in assembled if q is not None]
     return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
+
+
+def kinematics_near(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with numbers for its symbols and unit masses, which have no effect on the kinematics."""
+    unit_masses = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)
+    return mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value_near)
 
 
 def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:

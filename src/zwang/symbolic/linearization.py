@@ -1,0 +1,113 @@
+"""`linearize`: linear models of mechanisms, in numbers or with symbols."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.api.linearize import LinearModel, numeric_linear_model
+from zwang.api.parameter_values import Parameters, parameter_values
+from zwang.api.validation import checked_mechanism
+from zwang.errors import DescriptionError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import symbols_of
+
+if TYPE_CHECKING:
+    from zwang.symbolic.symbolic_linear_model import SymbolicLinearModel
+
+
+@overload
+def linearize(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike | None = None,
+    control: npt.ArrayLike | None = None,
+    *,
+    step: float | None = None,
+    integrator: str | None = None,
+    activation: npt.ArrayLike | None = None,
+    time: float = 0.0,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    params: Parameters | None = None,
+) -> LinearModel: ...
+@overload
+def linearize(
+    mechanism: Mechanism,
+    q: Sequence[Any],
+    v: Sequence[Any] | None = None,
+    control: Sequence[Any] | None = None,
+    *,
+    step: None = None,
+    integrator: None = None,
+    activation: Sequence[Any] | None = None,
+    time: float = 0.0,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    params: Parameters | None = None,
+) -> SymbolicLinearModel: ...
+@validated_arguments("q", "v", "control", "activation")
+def linearize(
+    mechanism: Mechanism,
+    q: Any,
+    v: Any = None,
+    control: Any = None,
+    *,
+    step: float | None = None,
+    integrator: str | None = None,
+    activation: Any = None,
+    time: float = 0.0,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    params: Parameters | None = None,
+) -> LinearModel | SymbolicLinearModel:
+    """The linear model of a mechanism about a state, by exact derivatives.
+
+    q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
+    are zero by default. It need not be an equilibrium: the model is that of the deviations.
+    step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
+    continuous time. time [s]: of time-dependent constraints.
+    states: names of the independent entries of the state, by default chosen so that the others follow from
+    them with the smallest factors; all entries where there are no hard constraints. An entry is the
+    displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
+    activation. inputs: names of controls, by default all. outputs: names of entries of the state; of
+    sensors ("gyro", or "gyro.1", ... for one of several elements); or of bodies and frames, whose position is
+    then three outputs ("hand.x", ...); by default the states.
+    params: values of the mechanism's symbols. Without them a mechanism with symbols has a linear model in
+    SymPy expressions, a `SymbolicLinearModel`; q, v and control may then be expressions, too.
+
+    Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed. A
+    model with symbols is one of continuous time, of a mechanism with hard equality constraints only, and
+    without sensors; its state must satisfy the constraints for all values of the symbols.
+    Raises UnknownNameError for a name, DescriptionError for states that are not independent, SimulationError
+    for a state without accelerations, StateError, and what `CompiledMechanism.step_derivatives` raises.
+    """
+    m = checked_mechanism(mechanism)
+    if params is not None and m.symbols:
+        m = m.subs({name: float(value) for name, value in parameter_values(m, params).items()})
+    given = (q, v, activation, control)
+    if not m.symbols and not any(_has_symbols(x) for x in given):
+        return numeric_linear_model(
+            m, q, v, control, step=step, integrator=integrator, activation=activation, time=time,
+            states=states, inputs=inputs, outputs=outputs,
+        )  # fmt: skip
+    if step is not None or integrator is not None:
+        raise DescriptionError(
+            "a linear model with symbols is one of continuous time; give values, params=..., for one of a "
+            "step, or leave out step= and integrator="
+        )
+    module = importlib.import_module("zwang.symbolic.symbolic_linear_model")
+    return module.symbolic_linear_model(m, given, time, states, inputs, outputs)
+
+
+def _has_symbols(values: Any) -> bool:
+    """Whether an entry of a vector has symbols."""
+    return values is not None and any(symbols_of(x) for x in np.asarray(values, dtype=object).flat)
