@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "robot": MODEL | {"collision", "constraint", "solver", "api"},
     "control": {"api"},
     "identification": MODEL | {"constraint", "simulation", "api", "compiler", "atomic"},
-    "symbolic": MODEL | {"constraint", "compiler", "api"},
+    "symbolic": MODEL | {"constraint", "simulation", "compiler", "api"},
     "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},
     "viewer": MODEL | {"recording", "api", "robot", "atomic", "simulation", "interop"},
     "gym": MODEL | {"io", "simulation", "api", "viewer"},
