@@ -1,5 +1,6 @@
 """The gradient over a rollout, against differences of the rollout and the chained derivatives of steps."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import ShapeError
+from zwang.io.mjcf.read_mjcf import read_mjcf
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 
@@ -68,3 +70,59 @@ def test_wrong_cotangents_are_told():
     fast = zw.compile(zw.load(MODELS / "walker2d.xml"))
     with pytest.raises(ShapeError, match=r"cotangents have the shape \(4, 9\); it must be \(4, 18\)"):
         fast.rollout_gradient(np.zeros((4, 9)), np.zeros(9), np.zeros(9), np.zeros((4, 6)))
+
+
+CONVEX = """<mujoco><option timestep="0.004" cone="elliptic"/>
+<worldbody><geom type="box" size="1 1 .5" pos="0 0 -.5" friction=".8"/>
+<body pos="0 0 .02"><freejoint/><geom type="cylinder" size=".1 .06" mass="1"/>
+<body pos=".2 0 .1"><joint axis="0 1 0" range="-10 10" frictionloss=".1" damping=".1" armature=".01"/>
+<geom type="capsule" size=".02 .1" mass=".3"/></body></body></worldbody>
+<actuator><general joint="" dyntype="filter" dynprm=".05" gainprm="2"/></actuator></mujoco>"""
+
+
+def four_bar():
+    text = """<mujoco><option timestep="0.002"/><worldbody>
+    <body><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .3" size=".02"/>
+    <body pos="0 0 .3"><joint axis="0 1 0" damping=".1"/>
+    <geom type="capsule" fromto="0 0 0 .5 0 .1" size=".02"/></body></body>
+    <body pos=".5 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .4" size=".02"/></body>
+    </worldbody><equality><connect body1="b" body2="c" anchor=".5 0 .1"/></equality></mujoco>"""
+    named = text.replace('<body pos="0 0 .3">', '<body name="b" pos="0 0 .3">')
+    return read_mjcf("four_bar.xml", text=named.replace('<body pos=".5', '<body name="c" pos=".5'))
+
+
+def with_activations():
+    return read_mjcf("convex.xml", text=CONVEX.replace('joint=""', 'joint="swing"').replace(
+        '<joint axis', '<joint name="swing" axis'))  # fmt: skip
+
+
+def walker():
+    m = zw.load(MODELS / "walker2d.xml")
+    return m.replace(options=replace(m.options, cone="elliptic"))
+
+
+@pytest.mark.parametrize("build", [with_activations, four_bar, walker])
+def test_the_gradient_is_the_product_of_the_derivatives_of_the_steps(build, integrator="implicitfast"):
+    m = build()
+    fast, rng, steps, worlds = zw.compile(m), np.random.default_rng(4), 20, 3
+    nz = int(build is with_activations)
+    home = np.array(m.home or m.neutral, float)
+    q0 = np.stack(
+        [zw.integrate_configuration(m, home, d, 1.0) for d in rng.normal(size=(worlds, m.nv)) * 0.05]
+    )
+    v0, z0 = rng.normal(size=(worlds, m.nv)), rng.normal(size=(worlds, nz))
+    u = rng.uniform(-0.5, 0.5, (worlds, steps, len(m.inputs) or m.nv))
+    g = rng.normal(size=(worlds, steps, 2 * m.nv + nz))
+    found = fast.rollout_gradient(g, q0, v0, u, activation=z0, integrator=integrator)
+    before = [
+        np.concatenate([x0[:, None], x[:, :-1]], axis=1) for x0, x in zip((q0, v0, z0), found, strict=False)
+    ]
+    one = fast.step_derivatives(*before[:2], u, activation=before[2], integrator=integrator)
+    adjoint, by_control = np.zeros((worlds, g.shape[-1])), np.zeros_like(u)
+    for k in reversed(range(steps)):
+        adjoint = adjoint + g[:, k]
+        by_control[:, k] = np.einsum("wij,wi->wj", one.B[:, k], adjoint)
+        adjoint = np.einsum("wij,wi->wj", one.A[:, k], adjoint)
+    np.testing.assert_allclose(found.start, adjoint, rtol=1e-10, atol=1e-10 * np.abs(adjoint).max())
+    np.testing.assert_allclose(found.control, by_control, rtol=1e-10, atol=1e-10 * np.abs(by_control).max())
+    np.testing.assert_array_equal(found.switching, one.switching)

@@ -26,6 +26,8 @@ from zwang.api.programs import (
     program_of,
 )
 from zwang.api.rollout_gradient import RolloutGradient, gradient_of_rollout
+from zwang.api.rollout_states import rolled_out
+from zwang.api.rollout_tangents import RolloutTangents, tangents_of_rollout
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.api.step_results import StepOutputs, shaped_outputs
 from zwang.compiler.runtime.rollout_kernel import run_steps
@@ -388,13 +390,46 @@ class CompiledMechanism(CompiledDerivatives):
         v0 (..., nv), activation (..., nz): the start. control: (..., steps, inputs). step, integrator,
         params: as for `step`; what has no exact derivatives is refused as by `step_derivatives`.
 
-        The gradients have the leading shape of q0. The memory is that of the states and of the derivatives
-        of about sqrt(steps) steps.
+        The gradients have the leading shape of q0. They cost a few rollouts, however many controls and
+        symbols there are, by products of cotangents with the derivatives of a step in reverse mode; where
+        these have no reverse mode (loops and other hard constraints, hard contacts and limits, Coulomb
+        friction), they are the products with A, B and P. The memory is that of the states, and of the
+        solutions or the derivatives of about sqrt(steps) steps.
         """
-        return gradient_of_rollout(
-            self, cotangents, q0, v0, control, activation=activation, step=step, integrator=integrator,
-            params=params,
-        )  # fmt: skip
+        options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
+        trajectory = rolled_out(self, q0, v0, control, activation=activation, **options)
+        return gradient_of_rollout(self, cotangents, trajectory, params)
+
+    def rollout_tangents(
+        self,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        control: ArrayLike,
+        *,
+        start_direction: ArrayLike | None = None,
+        control_direction: ArrayLike | None = None,
+        parameter_direction: ArrayLike | None = None,
+        activation: ArrayLike = (),
+        step: float | None = None,
+        integrator: str | None = None,
+        params: Parameters | None = None,
+    ) -> RolloutTangents:
+        """The exact derivatives of all states of a rollout along directions of its start, controls and
+        symbols.
+
+        start_direction (..., directions, n): of the state (dq, v, activation) at the start, dq in the tangent
+        space. control_direction (..., directions, steps, inputs). parameter_direction (..., directions,
+        symbols). They are broadcast; what is omitted does not change. Other arguments, and what is refused:
+        as for `rollout_gradient`.
+
+        The result holds the states (..., steps, size), and tangents (..., directions, steps, n). A direction
+        costs a few steps, where `step_derivatives` takes one for each of all n + nu + symbols directions.
+        Raises ShapeError for directions of another shape.
+        """
+        options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
+        trajectory = rolled_out(self, q0, v0, control, activation=activation, **options)
+        directions = (start_direction, control_direction, parameter_direction)
+        return tangents_of_rollout(self, trajectory, *directions)
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:

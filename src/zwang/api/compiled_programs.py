@@ -24,7 +24,7 @@ from zwang.compiler.runtime.compiled_function import execution_settings as check
 from zwang.compiler.runtime.kept_rollouts import KeptRollouts
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.constraint.independent_velocities import independent_velocities
-from zwang.errors import DescriptionError, SimulationError, UnknownNameError
+from zwang.errors import DescriptionError, SimulationError, TraceError, UnknownNameError
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.step import STEPPERS
@@ -46,6 +46,7 @@ class CompiledPrograms:
         self._functions: dict[Key, Any] = {}
         self._step_keys: dict[tuple[Any, ...], tuple[Key, tuple[str, ...]]] = {}
         self._rollouts: dict[Key, tuple[KeptRollouts, list[np.ndarray]]] = {}
+        self._not_traced: set[Key] = set()
         self._symbolic = bool(mechanism.symbols)
         self._time_dependent = rheonomic_constraints(mechanism)
 
@@ -78,6 +79,15 @@ class CompiledPrograms:
         """
         found = self._compiled(function)
         return found.compiled if isinstance(found, ShapedFunction) else found
+
+    def compiled_or_none(self, function: Key) -> CompiledFunction | None:
+        """As `compiled_function`, but None for a function that cannot be traced, which is tried only once."""
+        if function not in self._not_traced:
+            try:
+                return self.compiled_function(function)
+            except TraceError:
+                self._not_traced.add(function)
+        return None
 
     def step_key(
         self,

@@ -22,8 +22,10 @@ from zwang.api.function_table import (
     Result,
     inverse_compiled,
 )
+from zwang.api.step_adjoint import DISPLACEMENT, adjoint_step, displaced_step
 from zwang.api.step_derivatives import (
     check_differentiable,
+    direction_sizes,
     settings_of,
     stage_count,
     step_solution,
@@ -59,6 +61,15 @@ STEP_PORTS = {
     "q": "q", "v": "v", "z": "activation", "u": "control", "time": "time", "solver": "solver_status",
 }  # fmt: skip
 """The arguments and results of a `StepProgram` by the names that they have in a compiled mechanism."""
+
+DERIVATIVE_PROGRAMS = (
+    "step_solution",
+    "step_tangent",
+    "rollout_tangent",
+    "rollout_adjoint",
+    "sensor_tangent",
+)
+"""The names of the programs of which derivatives of steps and sensors are made."""
 
 Key = Any
 """The key of a program: the name of a function, or a tuple of the name and its options."""
@@ -160,7 +171,7 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
         return _jacobian_text(mechanism, *options)
     if name in ("step", "rollout") and options:
         return _step_text(mechanism, name, options, ())
-    if name in ("step_solution", "step_tangent", "sensor_tangent") and len(options) == 2:
+    if name in DERIVATIVE_PROGRAMS and len(options) == 2:
         return _derivative_text(mechanism, name, *options)
     if name == "feedback_rollout" and len(options) == 2:
         return _feedback_text(mechanism, *options)
@@ -279,7 +290,8 @@ def _feedback_text(mechanism: Mechanism, h: float, integrator: str) -> TracedTex
 
 def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str) -> TracedText:
     """The text of "step_solution", a step with the solutions of its constraint solver, or of
-    "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction.
+    "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction;
+    "rollout_tangent" is the former with the direction in parts, of which those of the state are fed back.
     """
     check_differentiable(mechanism, integrator)
     inputs = _step_inputs(mechanism)
@@ -292,8 +304,15 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
 
     if name == "step_solution":
         return _with_parameters(mechanism, solution, inputs, {"q"})
-    size = 2 * mechanism.nv + inputs["activation"] + inputs["control"] + len(mechanism.symbols)
-    inputs |= {"acceleration": stage_count(mechanism, h, integrator) * mechanism.nv, "direction": size}
+    inputs["acceleration"] = stage_count(mechanism, h, integrator) * mechanism.nv
+    if name == "rollout_adjoint":
+        inputs[DISPLACEMENT] = mechanism.nv
+        displaced = _with_parameters(
+            mechanism, lambda m, _, values: displaced_step(m, (h, integrator), values), inputs, {"q"}
+        )
+        return TracedText(*adjoint_step(displaced.function, displaced.sizes, mechanism, PARAMETERS))
+    sizes = direction_sizes(mechanism)
+    inputs |= sizes if name == "rollout_tangent" else {"direction": sum(sizes.values())}
     return _with_parameters(mechanism, tangent, inputs, {"q"})
 
 

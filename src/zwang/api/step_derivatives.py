@@ -193,15 +193,24 @@ def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, 
     }  # fmt: skip
 
 
+def direction_sizes(mechanism: Mechanism) -> dict[str, int]:
+    """The sizes of the parts of a direction: of the state, the control and the symbols."""
+    nz, nu = len(activations(mechanism)), len(control_names(mechanism))
+    return {"dq": mechanism.nv, "dv": mechanism.nv, "dz": nz, "du": nu, "dp": len(mechanism.symbols)}
+
+
 def step_tangents(
     mechanism: Mechanism, name: str, options: tuple[float, str], parameters: Any, values: Mapping[str, Any]
 ) -> Any:
-    """The derivative along `direction` (n + nu + symbols,) of the state after a step, or, for the name
-    "sensor_tangent", of the sensors.
+    """The derivative along `direction` (n + nu + symbols,), or along its parts dq, dv, dz, du, dp, of the
+    state after a step, or, for the name "sensor_tangent", of the sensors.
     """
     h, integrator = options
-    sizes = [mechanism.nv, mechanism.nv, len(activations(mechanism)), len(control_names(mechanism))]
-    *of_state, of_symbols = np.split(values["direction"], np.cumsum(sizes))
+    sizes = direction_sizes(mechanism)
+    if "direction" in values:
+        *of_state, of_symbols = np.split(values["direction"], np.cumsum(list(sizes.values()))[:-1])
+    else:
+        *of_state, of_symbols = (values[name] for name in sizes)
 
     def settings() -> StepSettings:
         pairs = zip(mechanism.symbols, parameters, of_symbols, strict=True)

@@ -250,7 +250,7 @@ def _partials(node: Node, wanted: Sequence[bool]) -> list[Any]:
     others.
     """
     args = [a.data if a.op == "const" else a for a in node.args]
-    rules = _PARTIALS[node.op]
+    rules = PARTIALS[node.op]
     return [rule(node, *args) if needed else 0 for rule, needed in zip(rules, wanted, strict=True)]
 
 
@@ -271,7 +271,7 @@ def _sign(a: Any) -> Any:
     return RULES["copysign"](1.0, a)
 
 
-_PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
+PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (lambda y, a, b: 1, lambda y, a, b: 1),
     "sub": (lambda y, a, b: 1, lambda y, a, b: -1),
     "mul": (lambda y, a, b: b, lambda y, a, b: a),

@@ -17,6 +17,7 @@ from zwang.compiler.ir.program import Port, Program
 from zwang.errors import TraceError
 from zwang.scalar.arrays import clamped_index
 from zwang.scalar.backend import common_backend
+from zwang.scalar.pytree import leaves_of, rebuild
 
 UNROLLED_NODES = 5_000
 """A `for_each` loop that would create more nodes than this when unrolled is compiled as a loop."""
@@ -39,12 +40,14 @@ class TraceBackend(scalar.Backend):
     """The backend of traced scalars: each primitive creates a node. Control flow needs the graph that is
     traced.
 
-    unroll: number of nodes up to which a `for_each` loop is unrolled.
+    unroll: number of nodes up to which a `for_each` loop is unrolled. holds: whether results of
+    `without_derivatives` are marked by the operation "held".
     """
 
-    def __init__(self, graph: Graph | None = None, unroll: int = UNROLLED_NODES) -> None:
+    def __init__(self, graph: Graph | None = None, unroll: int = UNROLLED_NODES, holds: bool = False) -> None:
         self._graph = graph
         self._unroll = unroll
+        self._holds = holds
         for primitive, rule in _RULE_OF.items():
             setattr(self, primitive, _primitive(RULES[rule]))
 
@@ -109,6 +112,15 @@ class TraceBackend(scalar.Backend):
 
     def lane_number(self) -> Any:
         return self.graph.make(Real, "lane", ())
+
+    def without_derivatives(self, function: Callable, operands: tuple) -> Any:
+        found = function(*operands)
+        return rebuild(found, [self._held(x) for x in leaves_of(found)]) if self._holds else found
+
+    def _held(self, x: Any) -> Any:
+        if isinstance(x, traced_control_flow.TracedArray):
+            raise TraceError(f"{user_line()}: an array cannot be held without derivatives in reverse mode")
+        return self.graph.make(Real, "held", (x,)) if type(x) is Real else x
 
     def lane_maximum(self, x: Any, limit: int) -> Any:
         x = traced_control_flow.real_node(self.graph, x)
@@ -183,6 +195,7 @@ def trace(
     *,
     unroll: int = UNROLLED_NODES,
     carried: str = "",
+    holds: bool = False,
 ) -> Program:
     """The program of a function, obtained by running the function once on traced scalars.
 
@@ -194,6 +207,7 @@ def trace(
     carried: name of values that the program carries from step to step. If it is not empty, the function also
     gets the keyword argument `carried`, a `CarriedValues`; if it uses this, the values become the last input
     and last output.
+    holds: see `TraceBackend`; for a program that is differentiated in reverse mode.
 
     The operations of the program are those of the function in the same order, with common subexpressions
     shared and constants folded by `ir.node_rules`. Raises TraceError, which names the line of the function,
@@ -203,7 +217,7 @@ def trace(
     shapes = {name: _shape(shape) for name, shape in inputs.items()}
     arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
     values = CarriedValues(graph, len(shapes))
-    with scalar.use_backend(TraceBackend(graph, unroll)):
+    with scalar.use_backend(TraceBackend(graph, unroll, holds)):
         outputs = named_outputs(function(*arrays, carried=values) if carried else function(*arrays))
     if values.size:
         _check_carried(carried, values, shapes, outputs)

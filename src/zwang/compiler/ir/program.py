@@ -19,6 +19,7 @@ Operations, written as `arguments -> result`, with the instruction's `data`
     neg abs sqrt floor   (a) -> real
     sin cos tan asin acos exp log   (a) -> real
     atan2 pow copysign   (a, b) -> real
+    held             (a) -> real            a, without its derivative; only in programs to be differentiated
     min max          (a, b) -> real         NaN if either is NaN; of equal values the second
     lt le eq ne      (a, b) -> bool         false on NaN, except ne, which is true on NaN
     and or xor       (p, q) -> bool
