@@ -1,6 +1,7 @@
 """Exact derivatives of a step with contacts, against MuJoCo's finite differences.
 
     python benchmarks/derivatives.py [name or model.xml ...] [--worlds 256] [--repetitions 7]
+    python benchmarks/derivatives.py [name or model.xml ...] --rollout 1000 [--worlds 64]
 
 Needs `pip install '.[test]'`. Both give A and B of the same states, on one thread: zwang by
 `step_derivatives`, MuJoCo by `mjd_transitionFD`, one-sided with eps = 1e-6, both for semi-implicit Euler.
@@ -8,6 +9,9 @@ Each repetition measures zwang and MuJoCo one after the other; the script prints
 the ratios. "Error" is the largest
 difference to Richardson's extrapolation of zwang's central differences, relative to the largest derivative,
 as the median over the worlds: that of zwang, and that of MuJoCo's one-sided differences.
+
+With --rollout the script measures gradients of rollouts of so many steps by all controls and the start, and
+the rollouts themselves, and compares the gradients with the chained derivatives A and B of all steps.
 """
 
 from __future__ import annotations
@@ -100,12 +104,49 @@ def measure(name: str, worlds: int, repetitions: int) -> None:
     )
 
 
+def measure_rollout(name: str, worlds: int, repetitions: int, steps: int) -> None:
+    """Print the time of a rollout and that of its gradient, one after the other in each repetition."""
+    m = read_mjcf(f"{name}.xml", text=text_of(name))
+    fast, rng = zw.compile(m, threads=1), np.random.default_rng(0)
+    q, v, u = states(m, worlds, rng)
+    controls = np.repeat(u[:, None], steps, axis=1)
+    cotangents = rng.normal(size=(worlds, steps, 2 * m.nv))
+    found = fast.rollout_gradient(cotangents, q, v, controls, integrator=EULER)
+    before = [np.concatenate([x[:, None], y[:, :-1]], axis=1) for x, y in zip((q, v), found, strict=False)]
+    expected = np.zeros((COMPARED, 2 * m.nv))
+    for k in reversed(range(steps)):
+        one = fast.step_derivatives(*(x[:COMPARED, k] for x in before), u[:COMPARED], integrator=EULER)
+        expected = np.einsum("wij,wi->wj", one.A, expected + cotangents[:COMPARED, k])
+    error = np.abs(found.start[:COMPARED] - expected).max(axis=1) / np.abs(expected).max(axis=1)
+    forward, backward = [], []
+    for _ in range(repetitions):
+        start = time.process_time()
+        fast.rollout(q, v, controls, steps=steps, integrator=EULER)
+        middle = time.process_time()
+        fast.rollout_gradient(cotangents, q, v, controls, integrator=EULER)
+        forward.append((middle - start) / worlds / steps)
+        backward.append((time.process_time() - middle) / worlds / steps)
+    ratio = statistics.median(b / a for a, b in zip(forward, backward, strict=True))
+    times = (1e6 * statistics.median(x) for x in (forward, backward))
+    print(
+        f"| {name} | {' | '.join(f'{t:.2f}' for t in times)} | {ratio:.1f} | {np.nanmax(error):.0e} |",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=[name for name in NAMES if name != "panda"])
     parser.add_argument("--worlds", type=int, default=256)
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--rollout", type=int, default=0, help="number of steps")
     given = parser.parse_args()
+    if given.rollout:
+        print("| model | rollout, us a step | gradient | ratio | difference to chained A, B |")
+        print("| --- | --- | --- | --- | --- |")
+        for name in given.names:
+            measure_rollout(name, given.worlds, given.repetitions, given.rollout)
+        return
     print("| model | [A B] | zwang, us a world | MuJoCo, us | ratio | error: zwang, MuJoCo | compile, s |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in given.names:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,9 @@ def pose_in(m, q, body, point):
 
 
 def constrained_robot(name, ends, q):
-    """The robot in which points (body, point, other body or None) are connected as they are at q."""
+    """The robot without joint limits in which points (body, point, other body or None) are connected as they
+    are at q.
+    """
     m, connections = loaded(name).mechanism, []
     for k, (body, point, other) in enumerate(ends):
         p = pose_in(m, q, body, point)
@@ -28,7 +32,8 @@ def constrained_robot(name, ends, q):
             pose = zw.frame_pose(m, q, other)
             p = np.asarray(pose.R).T @ (p - np.asarray(pose.p))
         connections.append(zw.Connect(f"c{k}", (body, tuple(point)), (other or "world", tuple(p))))
-    return m.replace(constraints=tuple(connections))
+    options = replace(m.options, disabled=("limit",))
+    return m.replace(constraints=tuple(connections), options=options)
 
 
 def pinocchio_derivatives(pin, name, ends, q, v, tau):
@@ -79,6 +84,10 @@ def test_accelerations_under_loops_and_point_contacts(ends) -> None:
         a, by_q, by_v, by_tau = pinocchio_derivatives(pin, "F_panda", ends, q, v, tau)
         nv = m.nv
         assert relative_error(found.v_dot, a) < TOLERANCE
+        turned = found.A[nv:, 0]  # by a rotation of the whole robot about the vertical
+        assert np.abs(turned).max() < TOLERANCE * np.abs(by_q).max() or ends[0][2] is None
+        if ends[0][2] is not None:  # Pinocchio 4.1 has another column there, which that symmetry excludes
+            by_q[:, 0] = 0
         assert relative_error(found.A[nv:, :nv], by_q) < TOLERANCE
         assert relative_error(found.A[nv:, nv : 2 * nv], by_v) < TOLERANCE
         assert relative_error(found.B[nv:], by_tau) < TOLERANCE

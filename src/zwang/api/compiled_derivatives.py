@@ -18,6 +18,10 @@ from zwang.api.step_derivatives import (
     sensor_derivatives,
     step_derivatives,
 )
+from zwang.simulation.step import MULTISTAGE, STEPPERS
+
+FEWEST_VELOCITIES = 12
+"""From this number on the rows of A, B and P take less time in reverse mode than columns in forward mode."""
 
 
 class Derivatives(NamedTuple):
@@ -133,7 +137,11 @@ class CompiledDerivatives(CompiledPrograms):
     ) -> StepDerivatives:
         arrays = (*self._validated(q, v, activation, control), *self._time(time))
         parameters = self._symbol_values(params)
-        return step_derivatives(self.mechanism, self._call_compiled, options, arrays, parameters)
+        h, integrator = options
+        by_rows = integrator in STEPPERS and integrator not in MULTISTAGE
+        by_rows = by_rows and self.mechanism.nv >= FEWEST_VELOCITIES
+        adjoint = self.compiled_or_none(("rollout_adjoint", h, integrator)) if by_rows else None
+        return step_derivatives(self.mechanism, self._call_compiled, options, arrays, parameters, adjoint)
 
     def _validated(self, q: Any, v: Any, activation: Any, control: Any) -> list[np.ndarray]:
         given = {"q": q, "v": v, "activation": activation, "control": control}

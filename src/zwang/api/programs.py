@@ -26,6 +26,7 @@ from zwang.api.step_adjoint import DISPLACEMENT, adjoint_step, displaced_step
 from zwang.api.step_derivatives import (
     check_differentiable,
     direction_sizes,
+    displacement_tangent,
     settings_of,
     stage_count,
     step_solution,
@@ -175,6 +176,11 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
         return _derivative_text(mechanism, name, *options)
     if name == "feedback_rollout" and len(options) == 2:
         return _feedback_text(mechanism, *options)
+    if name == "displacement_tangent" and len(options) == 1:
+        sizes = {"q": mechanism.nq, "v": mechanism.nv, "dq": mechanism.nv, "dv": mechanism.nv}
+        return _with_parameters(
+            mechanism, lambda m, _, values: displacement_tangent(m, options[0], values), sizes, {"q"}
+        )
     if name in ("step_outputs", "rollout_outputs") and options:
         return _step_text(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)

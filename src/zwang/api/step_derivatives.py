@@ -13,10 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.dual_control_flow import Tangent
+from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
+from zwang.kinematics.configuration import (
+    configuration_rate,
+    integrate_configuration,
+    velocities_of_rate,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import equal, logical_or, value_is_constant, where
 from zwang.simulation.applied_forces import activations
@@ -93,17 +98,24 @@ def step_derivatives(
     options: tuple[float, str],
     inputs: tuple[np.ndarray, ...],
     parameters: list[np.ndarray],
+    adjoint: Callable[..., Any] | None = None,
 ) -> StepDerivatives:
     """The derivatives of a step of a compiled mechanism, or of the state derivative, whose rates are then in
     the place of the state.
 
     call(key, arrays): the compiled function of a key. options: step size [s] and integrator. inputs: q, v,
     activation, control and, if a constraint depends on it, the time. parameters: the values of the symbols,
-    if there are any.
+    if there are any. adjoint: the compiled "rollout_adjoint" of one of Euler's methods, if there is one.
     """
     q, v, z, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
-    tangents = _along_all(mechanism, call, ("step_tangent", *options), (*inputs, acceleration), parameters)
-    A, B, P = _jacobians(mechanism, np.concatenate(tangents, axis=-1), _is_valid(q, v))
+    if adjoint is not None:
+        found = _by_rows(mechanism, call, options, adjoint, ((*inputs, acceleration), v), parameters)
+        valid = _is_valid(q, v)
+        if np.isfinite(found[valid]).all():
+            A, B, P = _jacobians(mechanism, found, valid)
+            return StepDerivatives(q, v, z, A, B, P, switching[..., 0] > 0)
+    along = _along_all(mechanism, call, ("step_tangent", *options), (*inputs, acceleration), parameters)
+    A, B, P = _jacobians(mechanism, np.concatenate(along, axis=-1), _is_valid(q, v))
     return StepDerivatives(q, v, z, A, B, P, switching[..., 0] > 0)
 
 
@@ -124,6 +136,39 @@ def sensor_derivatives(
     tangent = _along_all(mechanism, call, ("sensor_tangent", *options), (*inputs, acceleration), parameters)
     C, D, P = _jacobians(mechanism, tangent, _is_valid(a, values))
     return SensorDerivatives(values, C, D, P, switching[..., 0] > 0)
+
+
+def _by_rows(
+    mechanism: Mechanism, call: Callable[..., Any], options: tuple[float, str], adjoint: Callable[..., Any],
+    states: tuple[tuple[np.ndarray, ...], np.ndarray], parameters: list[np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """The derivatives (..., directions, n) of the state after a step of one of Euler's methods.
+
+    Those of velocities and activations have fewer rows than columns, and are found row by row in reverse
+    mode. The configuration q' = q + h v' follows from them. states: the inputs of the adjoint, and v'.
+    """
+    inputs, v = states
+    nv, sizes = mechanism.nv, direction_sizes(mechanism)
+    n = 2 * nv + sizes["dz"]
+    worlds = [np.asarray(x)[..., None, :] for x in inputs]
+    of_symbols = [np.asarray(x)[..., None, :] for x in parameters]
+    nothing = [np.zeros((1, sizes["dp"]))] * len(parameters)
+    found = adjoint(*worlds, np.eye(n)[nv:], np.zeros((1, n)), *nothing, *of_symbols)
+    columns = np.swapaxes(np.concatenate(found, axis=-1), -1, -2)
+    dq = np.eye(columns.shape[-2], nv)
+    key = ("displacement_tangent", options[0])
+    moved = call(key, (worlds[0], v[..., None, :], dq, columns[..., :nv], *of_symbols))
+    return np.concatenate([moved, columns], axis=-1)
+
+
+def displacement_tangent(m: Mechanism, h: float, values: Mapping[str, Any]) -> np.ndarray:
+    """The displacement (nv,) of q' = q + h v in the tangent space for those of q and the change of v."""
+    with tangents():
+        q = tangent_array(values["q"], configuration_rate(m.tree, values["q"], values["dq"]))
+        after = integrate_configuration(m.tree, q, tangent_array(values["v"], values["dv"]), h)
+        both = [parts(x) for x in after]
+        at, rate = (np.array(x, dtype=object) for x in zip(*both, strict=True))
+        return velocities_of_rate(m.tree, at, rate)
 
 
 def _along_all(

@@ -21,7 +21,7 @@ LEAVES = frozenset({"load", "gather", "while", "cond", "for"})
 """Operations whose results a reverse sweep does not compute again."""
 
 
-class Link(NamedTuple):
+class BlockLink(NamedTuple):
     """A block of a loop or branch: for each of its parameters the argument outside, None for an index, and
     for each of its results the value outside.
     """
@@ -31,15 +31,15 @@ class Link(NamedTuple):
     outs: tuple[int, ...]
 
 
-def links(instruction: Instruction) -> list[Link]:
+def links(instruction: Instruction) -> list[BlockLink]:
     """The blocks of a loop or branch. The condition of a `while` has no results outside."""
     data, args, out = instruction.data, instruction.args, instruction.out
     if isinstance(data, Cond):
-        return [Link(block, args[1:], out) for block in (data.then, data.otherwise)]
+        return [BlockLink(block, args[1:], out) for block in (data.then, data.otherwise)]
     if isinstance(data, For):
-        return [Link(data.body, (None, *args), out)]
+        return [BlockLink(data.body, (None, *args), out)]
     if isinstance(data, While):
-        return [Link(data.condition, args, ()), Link(data.body, args, out)]
+        return [BlockLink(data.condition, args, ()), BlockLink(data.body, args, out)]
     return []
 
 

@@ -73,7 +73,7 @@ class Vjp(NamedTuple):
         """The products w^T J (size,) by each of the inputs, for the values of all inputs and the cotangents w
         of all outputs.
         """
-        return _Sweep(self, inputs).product(cotangents)
+        return _ReverseSweep(self, inputs).product(cotangents)
 
 
 def _check_reversible(
@@ -104,7 +104,7 @@ class _Place(NamedTuple):
     count: int = 1
 
 
-class _Sweep:
+class _ReverseSweep:
     """One execution of a program and of its reverse."""
 
     def __init__(self, vjp: Vjp, inputs: Sequence[np.ndarray]) -> None:
