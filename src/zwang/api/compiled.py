@@ -391,10 +391,10 @@ class CompiledMechanism(CompiledDerivatives):
         params: as for `step`; what has no exact derivatives is refused as by `step_derivatives`.
 
         The gradients have the leading shape of q0. They take several times as long as the rollout, however
-        many controls and symbols there are, by products of cotangents with the derivatives of a step in reverse mode; where
-        these have no reverse mode (loops and other hard constraints, hard contacts and limits, Coulomb
-        friction), they are the products with A, B and P. The memory is that of the states, and of the
-        solutions or the derivatives of about sqrt(steps) steps.
+        many controls and symbols there are, by products of cotangents with the derivatives of a step in
+        reverse mode; where these have no reverse mode (loops and other hard constraints, hard contacts and
+        limits, Coulomb friction), they are the products with A, B and P. The memory is that of the states,
+        and of the solutions or the derivatives of about sqrt(steps) steps.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
         trajectory = rolled_out(self, q0, v0, control, activation=activation, **options)
