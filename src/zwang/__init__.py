@@ -408,6 +408,6 @@ def _mechanism_as_html(mechanism: Any) -> str:
 
 
 scalar.register_lazily("sympy", _load_symbolic)
-rich_display.register(_mechanism_as_html)
+rich_display.register_html_writer(_mechanism_as_html)
 if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()) is not None:
     load_ipython_extension(_shell)

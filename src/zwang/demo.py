@@ -52,7 +52,7 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
     steps = worlds * round(DURATION / STEP)
     out.print(f"   {steps:,} Runge-Kutta steps took {seconds:.2f} s, including compilation and recording.")
     out.print("[bold]4. Checks of accuracy:[/]")
-    for line in report(run):
+    for line in conservation_report(run):
         out.print(line)
     folder.mkdir(parents=True, exist_ok=True)
     page, picture, recording = (folder / f"furuta.{suffix}" for suffix in ("html", "png", "nc"))
@@ -98,7 +98,7 @@ def balance(t: Any, q: Any, v: Any) -> dict[str, Any]:
     return {"tau": GAINS[0] * theta + GAINS[1] * alpha + GAINS[2] * v[0] + GAINS[3] * v[1]}
 
 
-def report(run: xr.Dataset) -> list[str]:
+def conservation_report(run: xr.Dataset) -> list[str]:
     """Lines that state how well energy is conserved and constraints are satisfied."""
     upright = np.abs(run["q"].sel(coordinate="alpha").values[:, -1]) < 0.05
     imbalance = energy_balance(randomised(furuta(), BALANCE_WORLDS, duration=1.0, step=STEP / 10, record=1))

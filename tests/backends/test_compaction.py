@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.scalar import compact, cond, empty, fori_loop, pack_signs, unpack_signs, where, zeros
@@ -59,7 +59,7 @@ def test_on_floats_the_records_are_those_of_a_list_comprehension():
 def test_interpreted_and_compiled_worlds_keep_their_own_records(dtype):
     program = trace_and_optimise(lambda x: np.array(kept(x)), {"x": ITEMS})
     wanted = [expected(x) for x in WORLDS]
-    np.testing.assert_array_equal(evaluate(program, {"x": WORLDS}, dtype)["out"], wanted)
+    np.testing.assert_array_equal(interpret(program, {"x": WORLDS}, dtype)["out"], wanted)
     for lanes in (1, 4, 16):
         found = CompiledFunction(program, dtype=dtype, lanes=lanes, threads=1, cache=False)(WORLDS)
         np.testing.assert_array_equal(found, wanted)

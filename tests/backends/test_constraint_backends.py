@@ -13,7 +13,7 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -264,7 +264,7 @@ def test_all_solvers_agree_on_floats(name):
 @cases
 def test_the_interpreted_graph_equals_floats(name):
     p = problem(name)
-    assert_near(p, evaluate(p.program, p.inputs), "float64")
+    assert_near(p, interpret(p.program, p.inputs), "float64")
 
 
 @cases

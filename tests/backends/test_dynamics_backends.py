@@ -12,7 +12,7 @@ import sympy as sp
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.pipeline import optimise
 from zwang.dynamics import aba, crba, energy, rnea
 from zwang.dynamics import forward_dynamics as dynamics
@@ -68,7 +68,7 @@ def test_traced_equals_float(name, seed):
     expected = flat(function(m.tree, *(state[n] for n in names))).astype(float)
     scale = max(1.0, abs(expected).max())
     for p in (program, optimise(program)):
-        (found,) = evaluate(p, {n: state[n] for n in names}).values()
+        (found,) = interpret(p, {n: state[n] for n in names}).values()
         np.testing.assert_allclose(found, expected, rtol=0, atol=3e-11 * scale)
 
 

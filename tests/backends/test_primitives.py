@@ -11,7 +11,7 @@ import sympy as sp
 from zwang import scalar
 from zwang.algebra.dual import Dual
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -122,7 +122,7 @@ def test_every_primitive_is_in_the_table():
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_traced_equals_float(name):
-    got = evaluate(program_of(name), {"p": PRIMITIVES[name][1]})["out"][:, 0]
+    got = interpret(program_of(name), {"p": PRIMITIVES[name][1]})["out"][:, 0]
     np.testing.assert_array_equal(got, expected(name))
 
 

@@ -13,7 +13,7 @@ from zwang.collision.narrow_phase import FUNCTIONS
 from zwang.collision.shapes import COUNTS as ALL_COUNTS
 from zwang.collision.shapes import PlacedShape
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 from zwang.scalar import leaves_of
@@ -113,7 +113,7 @@ def test_traced_contact_points_equal_those_on_floats(kinds):
     program = trace(all_numbers, {"x": (24,)})
     rng = np.random.default_rng(7)
     states = [np.concatenate([_pose(rng), _pose(rng)]) for _ in range(20)]
-    traced = evaluate(program, {"x": np.array(states)})["out"].reshape(len(states), -1)
+    traced = interpret(program, {"x": np.array(states)})["out"].reshape(len(states), -1)
     floats = np.array([[float(y) for y in all_numbers(x)] for x in states])
     assert np.abs(traced - floats).max() < 1e-12
 

@@ -14,7 +14,7 @@ from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
 from zwang.compiler.backends import c
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.passes.expand import expand
 from zwang.compiler.pipeline import optimise
 from zwang.errors import CompileError
@@ -103,7 +103,7 @@ def test_every_operation_gives_the_bits_of_the_interpreter(tmp_path, function, d
     for a in AWKWARD:
         for b in AWKWARD[::2]:
             inputs = {"x": [a, b, 1.25]}
-            same_bits(called(call, program, inputs, dtype), evaluate(reference, inputs, dtype)["out"])
+            same_bits(called(call, program, inputs, dtype), interpret(reference, inputs, dtype)["out"])
 
 
 @needs_cc
@@ -113,7 +113,7 @@ def test_random_functions_with_control_flow_give_the_bits_of_the_interpreter(tmp
     for seed, (program, call) in enumerate(many(tmp_path, functions, SIZE, dtype)):
         reference = expand(program, dtype)
         for x in random_inputs(seed, 4):
-            same_bits(called(call, program, {"x": x}, dtype), evaluate(reference, {"x": x}, dtype)["out"])
+            same_bits(called(call, program, {"x": x}, dtype), interpret(reference, {"x": x}, dtype)["out"])
 
 
 @needs_cc

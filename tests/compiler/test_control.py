@@ -7,7 +7,7 @@ import pytest
 
 from zwang import scalar
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.pipeline import optimise
 from zwang.errors import TraceError
@@ -83,8 +83,8 @@ def in_lanes(function, inputs, size):
     """Program of a function, and its outputs over lanes: interpreted, optimised, and on floats."""
     program = verify(trace(function, {"x": (size,)}))
     expected = np.array([[float(y) for y in function(row)] for row in np.asarray(inputs).tolist()])
-    got = evaluate(program, {"x": inputs})["out"]
-    return program, got, evaluate(optimise(program), {"x": inputs})["out"], expected
+    got = interpret(program, {"x": inputs})["out"]
+    return program, got, interpret(optimise(program), {"x": inputs})["out"], expected
 
 
 def test_newtons_method_in_lanes_that_finish_at_different_times():
@@ -177,7 +177,7 @@ def test_operations_stay_in_branches_and_loop_invariant_ones_leave_loops():
     [loop] = [i for i in program.body.instructions if i.op == "for"]
     assert "sin" not in [i.op for i in loop.data.body.instructions]
     x = [0.3, 1.0]
-    assert evaluate(program, {"x": x})["out"][0] == pytest.approx(
+    assert interpret(program, {"x": x})["out"][0] == pytest.approx(
         4950 * math.sin(0.3) + math.exp(0.3), rel=1e-13
     )
 
@@ -223,7 +223,7 @@ def test_loops_over_the_rows_of_tables():
     x = np.array([1.0, 2.0, 3.0])
     rolled = verify(trace(lambda x: function(x, False), {"x": (3,)}))
     unrolled = verify(trace(lambda x: function(x, True), {"x": (3,)}))
-    assert evaluate(rolled, {"x": x})["out"] == evaluate(unrolled, {"x": x})["out"] == [7.5]
+    assert interpret(rolled, {"x": x})["out"] == interpret(unrolled, {"x": x})["out"] == [7.5]
     assert len([i for i in unrolled.body.instructions if i.op in ("mul", "add")]) == 4  # zeros fold away
 
 
@@ -235,7 +235,7 @@ def test_a_table_of_integers_is_an_index_into_another():
         positions = scalar.table(order)
         return [scalar.fori_loop(0, 3, lambda i, t: 2 * t + values[positions[i]] * x[0], 0, unroll=False)]
 
-    [got] = evaluate(verify(trace(function, {"x": (1,)})), {"x": [1.0]})["out"]
+    [got] = interpret(verify(trace(function, {"x": (1,)})), {"x": [1.0]})["out"]
     assert got == 2 * (2 * 30.0 + 10.0) + 20.0
 
 
@@ -262,8 +262,8 @@ def test_long_loops_stay_loops_and_short_ones_are_unrolled():
 
     assert not has_loop(40) and has_loop(100_000)
     assert has_loop(40, unroll=30) and not has_loop(2, unroll=0)
-    [got] = evaluate(trace(function(40), {"x": (1,)}, unroll=30), {"x": [0.5]})["out"]
-    assert got == evaluate(trace(function(40), {"x": (1,)}), {"x": [0.5]})["out"]
+    [got] = interpret(trace(function(40), {"x": (1,)}, unroll=30), {"x": [0.5]})["out"]
+    assert got == interpret(trace(function(40), {"x": (1,)}), {"x": [0.5]})["out"]
 
 
 def test_an_array_made_before_a_loop_and_read_in_it_is_captured():
@@ -289,7 +289,7 @@ def test_unused_values_are_removed_from_the_loop():
     program = optimise(trace(function, {"x": (2,)}))
     [loop] = [i for i in program.body.instructions if i.op == "for"]
     assert loop.data.carried == 1 and "exp" not in [i.op for i in loop.data.body.instructions]
-    assert evaluate(program, {"x": [0.5, 2.0]})["out"] == [50.0]
+    assert interpret(program, {"x": [0.5, 2.0]})["out"] == [50.0]
 
 
 # ---------------------------------------------------------------------------------- errors

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from zwang import scalar
 from zwang.compiler.derivatives import differentiate
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
 from zwang.errors import ShapeError, TraceError
 
@@ -51,7 +51,7 @@ PAIRED = {
 
 def values(function, x):
     program = verify(trace(function, {"x": (len(x),)}))
-    out = evaluate(program, {"x": x})
+    out = interpret(program, {"x": x})
     return {port.name: out[port.name].reshape(port.shape) for port in program.outputs}
 
 

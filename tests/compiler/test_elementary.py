@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.elementary_cases import BINARY, UNARY, arguments, pairs, program_of
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.passes.expand import ELEMENTARY, expand
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -172,7 +172,7 @@ def test_expanded_functions_are_basic_operations_with_the_same_bits_everywhere(
         if ops[0] in BINARY
         else np.concatenate([arguments(op, dtype, 4) for op in ops])[:, None]
     )
-    reference = evaluate(expanded, {"x": x}, np.dtype(dtype))["y"]
+    reference = interpret(expanded, {"x": x}, np.dtype(dtype))["y"]
     for lanes in (1, 2, 8, 16):
         assert np.array_equal(compiled(*ops, dtype=dtype, lanes=lanes)(x), reference, equal_nan=True)
 

@@ -24,7 +24,7 @@ from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.backends.ptx import ptx
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Block, For, Instruction, Program
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.pipeline import count_operations, optimise
@@ -283,7 +283,7 @@ def on_floats(name: str, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_traced_equals_float(name: str) -> None:
     x = worlds(0)
-    np.testing.assert_array_equal(evaluate(PROGRAMS[name], {"x": x})["out"], on_floats(name, x))
+    np.testing.assert_array_equal(interpret(PROGRAMS[name], {"x": x})["out"], on_floats(name, x))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -292,7 +292,7 @@ def test_compiled_equals_interpreted_at_every_width_in_any_order_of_worlds_split
     name: str, dtype: str
 ) -> None:
     program, x = OPTIMISED[name], worlds(1).astype(dtype)
-    reference = evaluate(program, {"x": x}, dtype)["out"]
+    reference = interpret(program, {"x": x}, dtype)["out"]
     order = np.random.default_rng(2).permutation(len(x))
     for width in WIDTHS:
         for limit in (5, 10**6):
@@ -307,7 +307,7 @@ def test_the_c_source_gives_the_same_bits(tmp_path: Path, dtype: str) -> None:
     functions = [flattened(f) for f in FUNCTIONS.values()]
     for (program, call), name in zip(many(tmp_path, functions, SIZE, dtype), FUNCTIONS, strict=True):
         for x in worlds(3, 12):
-            expected = evaluate(program, {"x": x}, dtype)["out"]
+            expected = interpret(program, {"x": x}, dtype)["out"]
             np.testing.assert_array_equal(called(call, program, {"x": x}, dtype), expected, err_msg=name)
 
 
@@ -333,7 +333,7 @@ def test_ptx_is_generated(name: str, dtype: str, tmp_path: Path) -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(FUNCTIONS)))
 def test_no_world_depends_on_other_worlds(seed: int, name: str) -> None:
     x = worlds(seed, 16)
-    alone = evaluate(OPTIMISED[name], {"x": x})["out"]
+    alone = interpret(OPTIMISED[name], {"x": x})["out"]
     np.testing.assert_array_equal(run_body(OPTIMISED[name], x, Lanes("float64", 16), 10**6), alone)
 
 
@@ -405,7 +405,7 @@ def test_the_lane_maximum_is_clamped_and_ignores_nan(dtype: str) -> None:
     assert [lane_maximum(x, 6) for x in values] == expected
     program = optimise(trace(lambda x: [lane_maximum(x[0], 6) * 1.0], {"x": (1,)}))
     x = np.array(values * 4)[:, None].astype(dtype)
-    np.testing.assert_array_equal(evaluate(program, {"x": x}, dtype)["out"].ravel(), expected * 4)
+    np.testing.assert_array_equal(interpret(program, {"x": x}, dtype)["out"].ravel(), expected * 4)
     for width in WIDTHS:
         got = run_body(program, x, Lanes(dtype, width), 10**6).reshape(-1, width)
         assert np.array_equal(
@@ -434,7 +434,7 @@ def test_entries_after_the_last_active_index_are_zero(many: int) -> None:
     expected = [many, *range(5 - many, 5), *[0] * (5 - many)]
     assert function(flags) == expected
     program = optimise(trace(function, {"x": (5,)}))
-    assert list(evaluate(program, {"x": flags})["out"]) == expected
+    assert list(interpret(program, {"x": flags})["out"]) == expected
     for width in WIDTHS:
         assert (run_body(program, np.array([flags] * 16), Lanes("float64", width), 10**6) == expected).all()
 
@@ -461,7 +461,7 @@ def test_a_loop_with_constant_bounds_is_unrolled_unless_it_is_long_or_unroll_is_
         program = trace(
             lambda x: [fori_loop(3, 6, lambda k, s: s * x[0] + k, 0, **settings, reverse=True)], {"x": (1,)}
         )
-        assert evaluate(program, {"x": [10.0]})["out"] == [543.0]
+        assert interpret(program, {"x": [10.0]})["out"] == [543.0]
         return sum(i.op == "for" for i in program.body.instructions)
 
     assert loops() == 0 and loops(unroll=False) == 1
@@ -516,7 +516,7 @@ def test_an_index_has_zero_derivative_and_a_gather_at_a_traced_position_is_rejec
         return jacobian([x[0] * lane_maximum(x[1], 5)], x)
 
     program = trace(rounded, {"x": (2,)})
-    np.testing.assert_array_equal(evaluate(program, {"x": [2.0, 3.0]})["out"], [3.0, 0.0])
+    np.testing.assert_array_equal(interpret(program, {"x": [2.0, 3.0]})["out"], [3.0, 0.0])
     with pytest.raises(TraceError, match=r"\(gather\)"):
         trace(lambda x: jacobian([filled([1.0, 2.0]).gather(x[0])], x), {"x": (1,)})
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate, fused
+from zwang.compiler.ir.interpreter import fused, interpret
 from zwang.compiler.ir.program import Instruction
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.dead_code import remove_dead_code
@@ -31,7 +31,7 @@ def program_of(function, size=2):
 @given(SEEDS)
 def test_traced_equals_float_on_random_functions_with_control_flow(seed):
     function, inputs = random_function(seed), random_inputs(seed, 5)
-    got = evaluate(verify(program_of(function, SIZE)), {"x": inputs})["out"]
+    got = interpret(verify(program_of(function, SIZE)), {"x": inputs})["out"]
     expected = [[float(y) for y in function(row)] for row in inputs.tolist()]
     np.testing.assert_array_equal(got, expected)
 
@@ -39,9 +39,9 @@ def test_traced_equals_float_on_random_functions_with_control_flow(seed):
 @given(SEEDS)
 def test_dead_code_elimination_and_scheduling_change_no_bit(seed):
     program, inputs = program_of(random_function(seed), SIZE), {"x": random_inputs(seed, 5)}
-    expected = evaluate(program, inputs)["out"]
+    expected = interpret(program, inputs)["out"]
     for changed in (remove_dead_code(program), schedule(program), schedule(remove_dead_code(program))):
-        np.testing.assert_array_equal(evaluate(verify(changed), inputs)["out"], expected)
+        np.testing.assert_array_equal(interpret(verify(changed), inputs)["out"], expected)
 
 
 @given(SEEDS)
@@ -83,14 +83,14 @@ def test_products_fuse_into_sums(function, remaining):
     program = fuse(program_of(lambda x: [function(x)]))
     assert operations(program) == remaining
     x = [1.1, -2.7]
-    assert evaluate(program, {"x": x})["out"][0] == pytest.approx(float(function(x)), rel=1e-15)
+    assert interpret(program, {"x": x})["out"][0] == pytest.approx(float(function(x)), rel=1e-15)
 
 
 def test_a_fused_operation_rounds_once():
     program = fuse(program_of(lambda x: [x[0] * x[0] - x[1]]))
     a = 1 + 2.0**-30
     exact = Fraction(a) ** 2 - Fraction(1 + 2.0**-29)
-    assert evaluate(program, {"x": [a, 1 + 2.0**-29]})["out"][0] == float(exact) == 2.0**-60
+    assert interpret(program, {"x": [a, 1 + 2.0**-29]})["out"][0] == float(exact) == 2.0**-60
 
 
 @given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
@@ -110,7 +110,7 @@ def test_the_fused_operation_of_the_interpreter_is_correctly_rounded(a, b, c):
 )
 def test_the_single_precision_fused_operation_of_the_interpreter_is_correctly_rounded(a, b, c):
     program = fuse(program_of(lambda x: [x[0] * x[1] + x[2]], 3))
-    got = np.float32(evaluate(program, {"x": [a, b, c]}, "float32")["out"][0])
+    got = np.float32(interpret(program, {"x": [a, b, c]}, "float32")["out"][0])
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     error = abs(Fraction(float(got)) - exact)
     for x in (np.nextafter(got, np.float32(-np.inf)), np.nextafter(got, np.float32(np.inf))):
@@ -148,7 +148,7 @@ def test_reads_of_an_array_stay_before_its_change():
         return [a[0] + total, first * total]
 
     program = program_of(function)
-    assert list(evaluate(verify(schedule(fuse(program))), {"x": [2.0, 3.0]})["out"]) == [302.0, 4.0]
+    assert list(interpret(verify(schedule(fuse(program))), {"x": [2.0, 3.0]})["out"]) == [302.0, 4.0]
 
 
 # ---------------------------------------------------------------------------------- counting

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zwang import scalar
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.graph import Graph, Index, Real
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.node_rules import RULES
 from zwang.compiler.ir.verify import verify
 
@@ -86,7 +86,7 @@ def test_traced_equals_float_exactly(expression, x):
     if is_exempt(expression, x):
         return
     program = verify(trace(lambda x: [evaluate_expression(expression, x)], {"x": (SIZE,)}))
-    [got] = evaluate(program, {"x": x})["out"]
+    [got] = interpret(program, {"x": x})["out"]
     np.testing.assert_array_equal(got, float(evaluate_expression(expression, x)))
 
 
@@ -96,7 +96,7 @@ def test_no_rule_turns_nan_or_infinity_into_a_number(expression, special):
     if is_exempt(expression, x):
         return
     program = trace(lambda x: [evaluate_expression(expression, x)], {"x": (SIZE,)})
-    [got] = evaluate(program, {"x": x})["out"]
+    [got] = interpret(program, {"x": x})["out"]
     np.testing.assert_array_equal(got, float(evaluate_expression(expression, x)))
 
 
@@ -166,7 +166,7 @@ def test_truth_values_are_combined_as_in_python():
             a, b = p > 0, q > 0
             expected = [a and b, a or b, a != b, not a, a and not b, b if a else not b]
             np.testing.assert_array_equal(
-                evaluate(trace(function, {"x": (2,)}), {"x": [p, q]})["out"], expected
+                interpret(trace(function, {"x": (2,)}), {"x": [p, q]})["out"], expected
             )
 
 
@@ -178,7 +178,7 @@ def test_indices_are_integers_until_they_are_combined_with_a_real():
     def function(x):
         return scalar.fori_loop(0, 5, lambda i, total: body(i, total, x[0]), 0, unroll=False)
 
-    got = evaluate(verify(trace(function, {"x": (1,)})), {"x": [0.5]})["out"]
+    got = interpret(verify(trace(function, {"x": (1,)})), {"x": [0.5]})["out"]
     assert got == sum((2 * i + 1) * 0.5 + (100 if i >= 3 else i) + (3 - i) * i for i in range(5))
 
 

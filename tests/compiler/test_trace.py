@@ -8,7 +8,7 @@ import pytest
 from zwang import scalar
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
 from zwang.errors import ShapeError, TraceError
 
@@ -39,7 +39,7 @@ def test_matrices_of_traced_scalars_take_numpys_notation():
 
     program = traced(function, q=(1,), v=(3,))
     q, v = np.array([0.3]), np.array([1.5, -2.0, 0.25])
-    out = evaluate(program, {"q": q, "v": v})
+    out = interpret(program, {"q": q, "v": v})
     expected = function(q.astype(object), v.astype(object))
     for port in program.outputs:
         np.testing.assert_array_equal(
@@ -69,7 +69,7 @@ def test_numpys_functions_on_arrays_of_traced_scalars_are_traced():
         }
 
     x = np.array([0.3, 0.7])
-    out = evaluate(traced(function, x=(2,)), {"x": x})
+    out = interpret(traced(function, x=(2,)), {"x": x})
     for name in names:
         np.testing.assert_allclose(out[name], getattr(np, name)(x), rtol=1e-15)
     np.testing.assert_allclose(out["arctan2"], np.arctan2(x, [1, 2]), rtol=1e-15)
@@ -103,13 +103,13 @@ def test_signs_move_outwards_and_cancel():
     program = traced(function, x=(3,))
     assert operations(program).count("neg") == 3  # of a*b + c, of a + b and of a - b
     x = [1.7, -0.3, 2.2]
-    np.testing.assert_array_equal(evaluate(program, {"x": x})["out"], function(x))
+    np.testing.assert_array_equal(interpret(program, {"x": x})["out"], function(x))
 
 
 def test_names_are_opaque():
     nasty = "q'); import os /* \n"
     program = trace(lambda x: {nasty: x[0] + 1}, {nasty: (1,)})
-    assert evaluate(program, {nasty: [1.0]})[nasty] == [2.0]
+    assert interpret(program, {nasty: [1.0]})[nasty] == [2.0]
 
 
 def test_outputs_are_named_by_key_or_position():
@@ -183,10 +183,10 @@ def test_values_of_two_traces_cannot_be_combined():
 def test_inputs_of_the_wrong_size_are_named():
     program = trace(lambda x: x, {"speed": (3,)})
     with pytest.raises(ShapeError, match=r"'speed'.*\(2,\).*\(3,\)"):
-        evaluate(program, {"speed": [1.0, 2.0]})
+        interpret(program, {"speed": [1.0, 2.0]})
 
 
 def test_the_jacobian_is_part_of_the_same_trace():
     program = traced(lambda x: jacobian([x[0] * x[1], scalar.sin(x[0])], x), x=(2,))
-    out = evaluate(program, {"x": [0.5, 3.0]})["out"].reshape(2, 2)
+    out = interpret(program, {"x": [0.5, 3.0]})["out"].reshape(2, 2)
     np.testing.assert_array_equal(out, [[3.0, 0.5], [math.cos(0.5), 0.0]])

@@ -10,7 +10,7 @@ from zwang import scalar
 from zwang.compiler.backends import c
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
@@ -73,7 +73,7 @@ def test_carried_values_are_copied_as_a_whole() -> None:
 def test_whole_arrays_compiled_and_interpreted(count: int) -> None:
     x, kept = worlds(count)
     totals, after = CompiledFunction(program(), cache=False)(x, kept)
-    interpreted = evaluate(program(), {"x": x, "kept": kept})
+    interpreted = interpret(program(), {"x": x, "kept": kept})
     for k in range(count):
         total, new = expected(x[k], kept[k])
         assert np.array_equal(totals[k], total) and np.array_equal(after[k], new)

@@ -17,7 +17,7 @@ from zwang import scalar
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Program
 from zwang.compiler.passes.expand import expand
 from zwang.compiler.pipeline import optimise
@@ -38,7 +38,7 @@ def run_body(
     """The program's body on lane vectors, without the runtime: x and the result are (worlds, size)."""
     emitted = emit(program, lanes, limit=limit)
     calls = cpu.c_functions("fma", "fmaf", "floor", "floorf")
-    code = cpu.MachineCode(cpu.assemble(emitted.text, processor), ("body",), calls)
+    code = cpu.MachineCode(cpu.object_code(emitted.text, processor), ("body",), calls)
     body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     into, out, workspace = (
@@ -65,7 +65,7 @@ def test_random_functions_have_the_same_bits_at_every_width_and_splitting_limit(
 ) -> None:
     program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
     x = random_inputs(seed, 16).astype(dtype)
-    reference = evaluate(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
+    reference = interpret(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
     for width in WIDTHS:
         got = run_body(program, x, Lanes(dtype, width), limit)
         assert np.array_equal(got, reference, equal_nan=True), width
@@ -78,7 +78,7 @@ def test_processors_with_fewer_instructions_give_the_same_bits(kind: str, dtype:
     for seed in range(4):
         program = optimise(trace(random_function(seed, 8), {"x": (SIZE,)}))
         x = random_inputs(seed, 16).astype(dtype)
-        reference = evaluate(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
+        reference = interpret(expand(program, dtype), {"x": x}, np.dtype(dtype))["out"]
         for width in (1, processor.width(dtype), 8):
             got = run_body(program, x, Lanes(dtype, width), 10**6, processor)
             assert np.array_equal(got, reference, equal_nan=True), width

@@ -20,7 +20,7 @@ from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from tests.interop.exported_models import HARD, MODELS, PARAMS, arm, dropped, symbolic_furuta
 from zwang.compiler.backends.c import c_function, preamble
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.passes.expand import expand
 from zwang.compiler.pipeline import optimise
 from zwang.errors import (
@@ -218,7 +218,7 @@ def test_a_workspace_gives_the_bits_of_the_interpreter(tmp_path, longest):
         for x in random_inputs(seed, 3):
             sizes = [program.outputs[0].size, function.work]
             found = called(getattr(library, f"f{seed}"), [x], sizes)[0]
-            np.testing.assert_array_equal(found, evaluate(reference, {"x": x}, "float64")["out"])
+            np.testing.assert_array_equal(found, interpret(reference, {"x": x}, "float64")["out"])
 
 
 @needs_cc

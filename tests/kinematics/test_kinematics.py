@@ -8,7 +8,7 @@ import pytest
 import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.dynamics import aba, base_inertial_parameters, crba, energy, forward_dynamics, rnea
 from zwang.kinematics import jacobians, poses, velocities
 from zwang.kinematics.kinematics import Kinematics
@@ -117,6 +117,6 @@ def test_traced_equals_float(state):
         k = Kinematics(m.tree, q, v)
         return np.concatenate([np.concatenate(x) for x in (*k.velocities, *k.bias_accelerations)])
 
-    (found,) = evaluate(trace(function, {"q": q.shape, "v": v.shape}), {"q": q, "v": v}).values()
+    (found,) = interpret(trace(function, {"q": q.shape, "v": v.shape}), {"q": q, "v": v}).values()
     expected = function(q, v).astype(float)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, abs(expected).max()))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zwang.compiler.frontend.trace import trace
-from zwang.compiler.ir.interpreter import evaluate
+from zwang.compiler.ir.interpreter import interpret
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
@@ -86,7 +86,7 @@ def test_traced_paths_equal_those_of_floats(kind):
     program = trace(numbers, {"x": (9,)})
     states = np.random.default_rng(5).normal(size=(30, 9))
     floats = np.array([[float(y) for y in numbers(x)] for x in states])
-    assert np.abs(evaluate(program, {"x": states})["out"].reshape(floats.shape) - floats).max() < 1e-12
+    assert np.abs(interpret(program, {"x": states})["out"].reshape(floats.shape) - floats).max() < 1e-12
 
 
 def test_a_path_through_the_centre_is_finite():

@@ -10,7 +10,7 @@ from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
 from zwang.errors import DescriptionError
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.symbolic.equations import equations
-from zwang.symbolic.expression_forms import value_of
+from zwang.symbolic.expression_forms import float_value
 from zwang.symbolic.typesetting import entries_of
 
 
@@ -62,7 +62,7 @@ def test_the_pins_of_a_four_bar_carry_what_the_float_reference_says():
     expected = zw.joint_reactions(numbers, q, v, np.zeros(3), control=control)
     assert known["crank_ddot"] == pytest.approx(expected.acceleration[0])
     for name, (force, torque) in e.joint_reactions.items():
-        found = [value_of(x, known) for x in (force[0], force[1], torque[2])]
+        found = [float_value(x, known) for x in (force[0], force[1], torque[2])]
         wanted = [*expected.joints[name].force[:2], expected.joints[name].torque[2]]
         np.testing.assert_allclose(found, wanted, atol=1e-9)
 
@@ -112,10 +112,10 @@ def test_of_constraints_that_say_the_same_the_first_carries_the_force():
     known = {"m": 2.0, "L": 1.0, "g": 9.81, "x": 0.6, "y": -0.8, "y_dot": 0.3}
     M, r = e.evaluate(known)
     known["y_ddot"] = (r / M).item()
-    carried = [value_of(x, known) for x in e.joint_reactions["y"][0]]
+    carried = [float_value(x, known) for x in e.joint_reactions["y"][0]]
     np.testing.assert_allclose(carried, 0, atol=1e-12)
     speed = 0.3**2 + (0.3 * 0.8 / 0.6) ** 2
-    assert value_of(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))
+    assert float_value(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))
 
 
 def parallelogram(home):
@@ -146,7 +146,7 @@ def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no
     by_gauss = zw.constrained_dynamics(numbers, q, v, np.zeros(4)).acceleration
     assert (r / M).item() == pytest.approx(by_gauss[0], rel=1e-9)
     known["left_ddot"] = (r / M).item()
-    torques = [value_of(torque[2], known) for _, torque in e.joint_reactions.values()]
+    torques = [float_value(torque[2], known) for _, torque in e.joint_reactions.values()]
     np.testing.assert_allclose(torques, 0, atol=1e-9)
 
 
@@ -165,11 +165,11 @@ def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
     values = dict(known)
     for symbol, expression in defined:
         assert not expression.is_Symbol, "a symbol needs no other name"
-        values[symbol.name] = value_of(expression, values)
+        values[symbol.name] = float_value(expression, values)
     for step, plain in zip(steps, e.steps(), strict=True):
         if step.letter in ("r", "Q^c", "K", r"\lambda_{1}"):
             for x, y in zip(entries_of(step.value), entries_of(plain.value), strict=True):
-                assert value_of(x, values) == pytest.approx(value_of(y, known), rel=1e-12, abs=1e-12)
+                assert float_value(x, values) == pytest.approx(float_value(y, known), rel=1e-12, abs=1e-12)
     latex = e.latex(report=True)
     assert latex.index(r"x_{1} &=") < latex.index(r"R^{(0,1)}") < latex.index(r"\lambda_{1} &=")
 

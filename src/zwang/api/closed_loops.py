@@ -229,15 +229,15 @@ def closed_loop_motion(
     m = validation.numeric_mechanism(mechanism)
     closure = loop_closure(m, independent)
     _check_holonomic(m)
-    given = validation.array(q, "q")
-    v, a = (x if x is None else _columns(validation.array(x, name), len(closure.names))
+    given = validation.real_values(q, "q")
+    v, a = (x if x is None else _columns(validation.real_values(x, name), len(closure.names))
             for x, name in ((v, "v"), (a, "a")))  # fmt: skip
     given = _columns(given, len(closure.names))
     if given.ndim != 2 or given.shape[1] != len(closure.names):
         raise ShapeError(f"q must have the shape (N, {len(closure.names)}); its shape is {given.shape}")
     others = []
     for name, value in (("v", v), ("a", a)):
-        x = np.zeros_like(given) if value is None else validation.array(value, name)
+        x = np.zeros_like(given) if value is None else validation.real_values(value, name)
         if x.shape != given.shape:
             raise ShapeError(f"{name} must have the shape {given.shape} of q; its shape is {x.shape}")
         others.append(x)

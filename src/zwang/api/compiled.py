@@ -195,7 +195,7 @@ class CompiledMechanism(CompiledDerivatives):
         params: Parameters | None = None,
     ) -> dict[str, np.ndarray]:
         """Values of all sensors, by name: those of MuJoCo's sensordata."""
-        inputs = (*self._inputs(control, activation), validation.array(time, "time"))
+        inputs = (*self._inputs(control, activation), validation.real_values(time, "time"))
         values = self._call("sensors", (q, v, *inputs), params)
         return by_sensor(self.mechanism, values)
 
@@ -249,7 +249,7 @@ class CompiledMechanism(CompiledDerivatives):
         params: Parameters | None = None,
     ) -> np.ndarray:
         """Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext."""
-        inputs = (*self._inputs(control, activation), validation.array(time, "time"))
+        inputs = (*self._inputs(control, activation), validation.real_values(time, "time"))
         return self._call("external_wrenches", (q, v, *inputs), params)
 
     @renamed_arguments(embedding="coordinate_reduction")
@@ -317,9 +317,9 @@ class CompiledMechanism(CompiledDerivatives):
         warm-started from the row statuses of the previous one. Raises what `step` does.
         """
         key, wanted = self._key_and_outputs("rollout", step, integrator, coordinate_reduction, outputs)
-        controls = validation.array(control, "control", copy=False)
+        controls = validation.real_values(control, "control", copy=False)
         starts = {"q0": q0, "v0": v0, "activation": activation}
-        q, v, z = (validation.array(x, name, copy=False) for name, x in starts.items())
+        q, v, z = (validation.real_values(x, name, copy=False) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
         arrays = [q, v, z, controls, *self._time(time)]
         arrays += [initial_monitor(every)] if wanted else []
@@ -357,10 +357,10 @@ class CompiledMechanism(CompiledDerivatives):
         """
         key = ("feedback_rollout", *self._step_key(step, integrator)[1:])
         given = {"q0": q0, "v0": v0, "activation": activation, "control": control, "gain": gain}
-        q, v, z, u, K = (validation.array(x, name) for name, x in given.items())
+        q, v, z, u, K = (validation.real_values(x, name) for name, x in given.items())
         if u.ndim < 2:
             raise ShapeError(f"control must have the shape (..., steps, inputs); its shape is {u.shape}")
-        goals = [validation.array(x, "reference") for x in reference]
+        goals = [validation.real_values(x, "reference") for x in reference]
         arrays = [q, v, z, u, *self._time(time), *feedback_arrays(self.mechanism, u, K, goals, bounds)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)

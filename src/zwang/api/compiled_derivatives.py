@@ -128,7 +128,7 @@ class CompiledDerivatives(CompiledPrograms):
         `step_derivatives`. `zw.linearize` takes sensors by name as outputs.
         """
         u, z = self._inputs(control, activation)
-        arrays, t = (*self._validated(q, v, z, u), *self._time(time)), validation.array(time, "time")
+        arrays, t = (*self._validated(q, v, z, u), *self._time(time)), validation.real_values(time, "time")
         parameters = self._symbol_values(params)
         return sensor_derivatives(self.mechanism, self._call_compiled, arrays, t, parameters)
 
@@ -145,7 +145,7 @@ class CompiledDerivatives(CompiledPrograms):
 
     def _validated(self, q: Any, v: Any, activation: Any, control: Any) -> list[np.ndarray]:
         given = {"q": q, "v": v, "activation": activation, "control": control}
-        return [validation.array(x, name) for name, x in given.items()]
+        return [validation.real_values(x, name) for name, x in given.items()]
 
     def _symbol_values(self, params: Parameters | None) -> list[np.ndarray]:
         return self._parameters(params) if params is not None or self._symbolic else []

@@ -207,7 +207,7 @@ class CompiledPrograms:
         return [
             np.zeros(ARGUMENTS[name].shape_in(self.mechanism))
             if value is None
-            else validation.array(value, name)
+            else validation.real_values(value, name)
             for name, value in given
         ]
 

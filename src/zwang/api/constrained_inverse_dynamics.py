@@ -147,8 +147,10 @@ def _check_single_values(m: Mechanism, params: Parameters | None) -> None:
 def on_floats(motion: PrescribedMotion, time: npt.ArrayLike) -> ConstrainedInverseDynamics:
     """The forces of each state of a motion, by floats; the leading shapes of q, v, a and time broadcast."""
     m = validation.numeric_mechanism(motion.mechanism)
-    arrays = [validation.array(x, name) for x, name in ((motion.q, "q"), (motion.v, "v"), (motion.a, "a"))]
-    times = validation.array(time, "time")
+    arrays = [
+        validation.real_values(x, name) for x, name in ((motion.q, "q"), (motion.v, "v"), (motion.a, "a"))
+    ]
+    times = validation.real_values(time, "time")
     try:
         shape = np.broadcast_shapes(*(x.shape[:-1] for x in arrays), times.shape)
     except ValueError:
@@ -184,7 +186,7 @@ def compiled(
 ) -> ConstrainedInverseDynamics:
     """The forces of all states of a motion at once. call(key, arrays): evaluates a compiled function."""
     key = (MOTOR_FORCES.name, motion.numbers)
-    found = call(key, (motion.q, motion.v, motion.a, validation.array(time, "time")))
+    found = call(key, (motion.q, motion.v, motion.a, validation.real_values(time, "time")))
     return motion.result([np.asarray(x) for x in found], dtype)
 
 

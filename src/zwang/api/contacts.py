@@ -104,7 +104,7 @@ def contacts(
     Source: MuJoCo documentation, Computation, "Contact".
     """
     m = validation.numeric_mechanism(mechanism)
-    if max(validation.array(x, "q, v, tau").ndim for x in (q, v, tau)) > 1:
+    if max(validation.real_values(x, "q, v, tau").ndim for x in (q, v, tau)) > 1:
         times = np.broadcast_to(np.array([time]), (*np.shape(q)[:-1], 1))
         return _arrays(m, *_compiled_contacts(m)(q, v, tau, times))
     q, v, tau = (

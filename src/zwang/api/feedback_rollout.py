@@ -85,7 +85,7 @@ def checked_bounds(bounds: Sequence[npt.ArrayLike] | None, nu: int) -> tuple[np.
 
     Raises ShapeError, StateError, or ArgumentError for bounds without room.
     """
-    found = [validation.array(x, "bounds") for x in ((-np.inf, np.inf) if bounds is None else bounds)]
+    found = [validation.real_values(x, "bounds") for x in ((-np.inf, np.inf) if bounds is None else bounds)]
     if len(found) != 2 or any(x.shape not in ((), (nu,)) for x in found):
         raise ShapeError(
             f"bounds must be two numbers or arrays of the shape ({nu},); their shapes are "

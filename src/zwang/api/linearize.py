@@ -76,7 +76,7 @@ class LinearModel:
         C (s I - A)^-1 B + D with s = i w, or s = exp(i w step) for a discrete model. Raises StateError for
         frequencies that are not finite numbers, and LinAlgError at an undamped pole.
         """
-        w = np.atleast_1d(validation.array(frequencies, "frequencies"))
+        w = np.atleast_1d(validation.real_values(frequencies, "frequencies"))
         s = 1j * w if self.step is None else np.exp(1j * w * self.step)
         matrices = s[:, None, None] * np.eye(len(self.A)) - self.A
         states = np.linalg.solve(matrices, np.broadcast_to(self.B, (len(w), *self.B.shape)))

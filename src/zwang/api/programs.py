@@ -33,7 +33,7 @@ from zwang.api.step_derivatives import (
     step_tangents,
 )
 from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.compiler.derivatives.substitution import placeholders, substitute
+from zwang.compiler.derivatives.substitution import placeholders, substitute_nodes
 from zwang.compiler.frontend.trace import named_outputs
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
@@ -246,7 +246,7 @@ def _forward_jacobian(
     tau = inverse_compiled(m, q, given["v"], unknown)
     others = [name for name in inputs if name != "tau"]
     by_others = jacobian(tau, _flat(given[name] for name in others))
-    by_others = substitute(by_others, dict(zip(unknown, a, strict=True)))
+    by_others = substitute_nodes(by_others, dict(zip(unknown, a, strict=True)))
     ends = np.cumsum([0, *(len(given[name]) for name in others)])
     blocks = {
         name: -by_others[:, begin:end] for name, (begin, end) in zip(others, pairwise(ends), strict=True)

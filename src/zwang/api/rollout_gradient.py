@@ -52,7 +52,7 @@ def gradient_of_rollout(
     Raises ShapeError for cotangents of another shape than (..., steps, n).
     """
     given = cotangents(trajectory.after) if callable(cotangents) else cotangents
-    g, m = validation.array(given, "cotangents"), fast.mechanism
+    g, m = validation.real_values(given, "cotangents"), fast.mechanism
     expected = (*trajectory.q.shape[:-2], trajectory.steps, sum(list(direction_sizes(m).values())[:3]))
     if g.shape != expected:
         raise ShapeError(

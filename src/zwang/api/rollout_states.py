@@ -103,8 +103,8 @@ def rolled_out(
 ) -> RolloutStates:
     """The rollout from a start, with a control (..., steps, nu) for each step."""
     m = fast.mechanism
-    q, v, u = (validation.array(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control")))
-    z = validation.array(activation, "activation")
+    q, v, u = (validation.real_values(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control")))
+    z = validation.real_values(activation, "activation")
     symbols = parameter_array(m, params) if m.symbols or params else None
     of_symbols = () if symbols is None else symbols.shape[:-1]
     worlds = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], u.shape[:-2], of_symbols)

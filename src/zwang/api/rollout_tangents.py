@@ -73,7 +73,7 @@ def _directions(
         raise ShapeError(f"there is no direction: give one or more of {', '.join(shapes)}")
     found = []
     for name, (value, shape) in shapes.items():
-        direction = np.zeros((1, *shape)) if value is None else validation.array(value, name)
+        direction = np.zeros((1, *shape)) if value is None else validation.real_values(value, name)
         if direction.ndim < 1 + len(shape) or direction.shape[direction.ndim - len(shape) :] != shape:
             ending = ", ".join(str(n) for n in ("..., directions", *shape))
             raise ShapeError(f"{name} has the shape {direction.shape}; it must be ({ending})")

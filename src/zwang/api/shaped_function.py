@@ -34,9 +34,9 @@ class ShapedFunction:
 
     def __call__(self, *arrays: Any) -> Any:
         given = [
-            validation.array(a, port.name)[..., None]
+            validation.real_values(a, port.name)[..., None]
             if port.shape == ()
-            else (validation.array(a, port.name) if isinstance(a, np.ma.MaskedArray) else a)
+            else (validation.real_values(a, port.name) if isinstance(a, np.ma.MaskedArray) else a)
             for a, port in zip(arrays, self.compiled.program.inputs, strict=True)
         ]
         computed = self.compiled(*given)

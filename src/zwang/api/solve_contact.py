@@ -122,7 +122,11 @@ def _validated(
     """G, g and the coefficient of friction of each contact."""
     if normal not in ("first", "last"):
         raise ArgumentError(f"normal is 'first' or 'last', not {normal!r}: the place of the normal row")
-    G, g, mu = validation.array(G, "G"), validation.array(g, "g").ravel(), validation.array(mu, "mu")
+    G, g, mu = (
+        validation.real_values(G, "G"),
+        validation.real_values(g, "g").ravel(),
+        validation.real_values(mu, "mu"),
+    )
     for name, values in (("G", G), ("g", g), ("mu", mu)):
         if not np.isfinite(values).all():
             raise StateError(f"every element of {name} must be finite; it has NaN or infinity")

@@ -16,7 +16,7 @@ from zwang.algebra.factorization import ltdl, ltdl_solve
 from zwang.api import validation
 from zwang.api.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.constraint.rows import Cone, Rows, array, concatenated
+from zwang.constraint.rows import Cone, Rows, concatenated, scalar_array
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.generalised_forces import passive_forces
@@ -161,8 +161,8 @@ def task_acceleration(
     for task in tasks:
         m.tree.placement(task.frame)
     forms = tuple(task.form for task in tasks)
-    wanted = [validation.array(task.desired, "desired") for task in tasks]
-    if max(validation.array(x, "q, v, tau, desired").ndim for x in (q, v, tau, *wanted)) > 1:
+    wanted = [validation.real_values(task.desired, "desired") for task in tasks]
+    if max(validation.real_values(x, "q, v, tau, desired").ndim for x in (q, v, tau, *wanted)) > 1:
         return _of_many(m, forms, q, v, tau, *wanted)
     q, v, tau = (
         validation.configuration(m, q),
@@ -237,7 +237,8 @@ def _task_dynamics(
     far = TOLERANCE * (1 + max_abs(goal) + max_abs(found.acceleration))
     failed = logical_or(found.failed, max_abs(_violations(forms, residual)) > far)
     a, force = (
-        array([where(failed, np.nan, x) for x in values]) for values in (found.acceleration, found.force)
+        scalar_array([where(failed, np.nan, x) for x in values])
+        for values in (found.acceleration, found.force)
     )
     return TaskAcceleration(a, problem.a_free, force, rows.J.T @ force, problem.zwang(a), residual)
 
@@ -255,13 +256,13 @@ def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, 
         tuple(names),
         (KINDS[form.kind],) * n,
         J,
-        array(list(aref)),
-        zero if d == 1 else array([(1 - d) / d * x for x in weights]),
+        scalar_array(list(aref)),
+        zero if d == 1 else scalar_array([(1 - d) / d * x for x in weights]),
         position=zero,
         velocity=zero,
         margin=zero,
         impedance=np.full(n, d),
-        inverse_weight=array(weights),
+        inverse_weight=scalar_array(weights),
         bound=np.full(n, form.bound),
         active=np.array([True] * n),
     )

@@ -80,7 +80,7 @@ def vector(value: Any, size: int, name: str, what: str) -> np.ndarray:
     return array
 
 
-def array(value: Any, name: str, *, copy: bool = True) -> np.ndarray:
+def real_values(value: Any, name: str, *, copy: bool = True) -> np.ndarray:
     """`value` as floats of any shape. Raises StateError, with the name of the argument, for other values.
 
     copy: whether the result is a copy even if `value` is such an array.

@@ -18,7 +18,7 @@ from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import check_counts, model_of
-from zwang.cli.run_commands import random_configurations
+from zwang.cli.run_commands import displaced_configurations
 from zwang.errors import SimulationError
 
 
@@ -39,7 +39,7 @@ def bench(
         raise SimulationError(f"{str(model)!r} has no movable joint, so there is nothing to measure")
     rng = np.random.default_rng(0)
     q, v, tau = (
-        random_configurations(m, worlds, 0.3, rng),
+        displaced_configurations(m, worlds, 0.3, rng),
         rng.normal(size=(worlds, m.nv)),
         rng.normal(size=(worlds, m.nv)),
     )

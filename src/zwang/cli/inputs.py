@@ -46,7 +46,7 @@ def missing_file_message(path: Path, endings: tuple[str, ...], samples: Iterable
     return f"there is {what} {str(path)!r}.{' ' * bool(question)}{question}{samples_text}"
 
 
-def recording_of(path: Path) -> xr.Dataset:
+def recording_from_file(path: Path) -> xr.Dataset:
     """The recording of a file. Raises LoadError, with similar names, where there is none."""
     if not path.exists():
         raise LoadError(missing_file_message(path, RECORDINGS))

@@ -51,7 +51,7 @@ from zwang.cli.inputs import (
     check_output_files,
     model_of,
     parse_pairs,
-    recording_of,
+    recording_from_file,
 )
 from zwang.errors import SimulationError, SimulationInterrupted
 from zwang.mechanism.mechanism import Mechanism
@@ -170,7 +170,7 @@ def plot_run(
     """Plot a recording: time histories, phase portraits, energies, drift, forces, or Gauss's constraint Z."""
     path = Path(f"{recording.stem}_{kind}.png") if out_file is None else out_file
     check_output_files({"--out": (path, PICTURES)})
-    _draw(recording_of(recording), path, kind, name)
+    _draw(recording_from_file(recording), path, kind, name)
     out.print(f"wrote {escape(str(path))}")
 
 
@@ -207,7 +207,7 @@ def view(
     """
     check_counts(worlds)
     recorded = model.suffix in RECORDINGS
-    what: Any = recording_of(model) if recorded else model_of(model, base=base, strict=strict)
+    what: Any = recording_from_file(model) if recorded else model_of(model, base=base, strict=strict)
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
         what = zw.derived_quantities(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:
@@ -234,7 +234,7 @@ def _random_initial_states(
         return q, v
     nominal = initial_state(m, q, v)
     rng = np.random.default_rng(seed)
-    configurations = random_configurations(m, worlds, spread, rng, nominal.q[0])
+    configurations = displaced_configurations(m, worlds, spread, rng, nominal.q[0])
     velocities = nominal.v[0] + spread * rng.normal(size=(worlds, m.nv))
     if any(
         getattr(c, "softness", None) is None for c in m.constraints
@@ -244,7 +244,7 @@ def _random_initial_states(
     return configurations, velocities
 
 
-def random_configurations(
+def displaced_configurations(
     m: Mechanism, worlds: int, spread: float, rng: np.random.Generator, home: Any = None
 ) -> np.ndarray:
     """Configurations (worlds, nq) at random displacements from `home`, by default the default configuration.

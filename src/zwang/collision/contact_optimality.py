@@ -24,7 +24,7 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along
 from zwang.collision.contact_point import TINY, contact_frame, unit
-from zwang.collision.gjk import inner, select
+from zwang.collision.gjk import inner, select_array
 from zwang.collision.support_functions import ConvexShape, without_derivatives_of_shapes
 from zwang.scalar import (
     absolute,
@@ -107,7 +107,7 @@ def _directions_between(corners: np.ndarray, weights: np.ndarray, size: Any) -> 
     for k in range(1, 4):
         larger = less(order[4], weights[k])
         turned = [corners[:, (k + j) % 4] for j in range(4)]
-        chosen = [select(larger, x, y) for x, y in zip(turned, order[:4], strict=True)]
+        chosen = [select_array(larger, x, y) for x, y in zip(turned, order[:4], strict=True)]
         numbers = [where(larger, weights[(k + j) % 4], order[4 + j]) for j in range(4)]
         order = [*chosen, *numbers]
     directions, flat = [], []
@@ -155,15 +155,15 @@ class LinearSystem(NamedTuple):
         With two directions tau follows from them, with one of them from it and the equation along p.
         """
         one, two, K, p = self.first, self.second, self.K, self.p
-        rows = np.array([select(one.exists, one.f, K[0]), select(two.exists, two.f, p @ K)])
+        rows = np.array([select_array(one.exists, one.f, K[0]), select_array(two.exists, two.f, p @ K)])
         right = np.array([where(one.exists, -slopes[0], gap[0]), where(two.exists, -slopes[1], p @ gap)])
         tau = _solve_pair(rows, right)
-        columns = [select(one.exists, one.f, np.array([1.0, 0.0])), select(two.exists, two.f, p)]
+        columns = [select_array(one.exists, one.f, np.array([1.0, 0.0])), select_array(two.exists, two.f, p)]
         force = _solve_pair(np.array(columns).T, K @ tau - gap)
         return tau, np.array([where(one.exists, force[0], 0.0), where(two.exists, force[1], 0.0)])
 
 
-def linear_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> LinearSystem:
+def newton_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> LinearSystem:
     """The linear problem of Newton's step from the nearest points."""
     n = found.normal
     T = contact_frame(n)[1:]
@@ -206,7 +206,7 @@ def _flat_directions(
 
 def _choose(condition: Any, one: FlatDirection, other: FlatDirection) -> FlatDirection:
     """One of two directions."""
-    vectors = [select(condition, x, y) for x, y in zip(one[1:], other[1:], strict=True)]
+    vectors = [select_array(condition, x, y) for x, y in zip(one[1:], other[1:], strict=True)]
     return FlatDirection(logical_or(condition, other.exists), *vectors)
 
 
@@ -257,13 +257,15 @@ def converged_or_start(
 
     def held(after: TouchingFeature, before: TouchingFeature) -> TouchingFeature:
         return TouchingFeature(
-            select(failed, before.point, after.point),
+            select_array(failed, before.point, after.point),
             tuple(logical_or(h, failed) for h in after.held),
             after.directions,
             tuple(f if f is False else logical_and(f, logical_not(failed)) for f in after.flat),
         )
 
-    return NearestPoints(select(failed, start.normal, n), held(found.a, start.a), held(found.b, start.b))
+    return NearestPoints(
+        select_array(failed, start.normal, n), held(found.a, start.a), held(found.b, start.b)
+    )
 
 
 def newton_step(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoints:
@@ -272,7 +274,7 @@ def newton_step(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Nearest
     found: plain numbers, while the shapes may be tangents. Where the step is larger than `LARGEST_TURN`, as
     it is not from a solution, the values stay.
     """
-    system = without_derivatives_of_shapes(linear_system, a, b, found)
+    system = without_derivatives_of_shapes(newton_system, a, b, found)
     n, (one, two) = found.normal, (system.first, system.second)
     gap = point_along(b, found.b, -n) - point_along(a, found.a, n)
     slopes = [inner(n, a.sides @ x.in_a + b.sides @ x.in_b) for x in (one, two)]

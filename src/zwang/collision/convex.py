@@ -22,7 +22,7 @@ from zwang.collision.contact_optimality import (
     touching_feature,
 )
 from zwang.collision.contact_point import ContactPoint, contact_frame, unit
-from zwang.collision.gjk import OVERLAP, closest_to_origin, inner, select
+from zwang.collision.gjk import OVERLAP, closest_to_origin, inner, select_array
 from zwang.collision.least_overlap import direction_along_turn, initial_direction
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.support_functions import (
@@ -130,11 +130,11 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         accepted = less_equal(shorter, depth + PROGRESS * scale)
         more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
         new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
-        normal = select(accepted, turned, best.normal)
+        normal = select_array(accepted, turned, best.normal)
         # points of a direction next to the best one are on that, too: they have been moved apart along it
         beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
         kept = logical_or(accepted, logical_or(beside, equal(directions, 0)))
-        points = [select(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
+        points = [select_array(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
         best = Contacting(normal, points[0], points[1], points[2])
         return best, where(accepted, shorter, depth), more, directions + 1
 

@@ -51,7 +51,7 @@ def inner(a: Any, b: Any) -> Any:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def select(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def select_array(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Elementwise selection of an array."""
     return np.array([where(condition, p, q) for p, q in zip(x.flat, y.flat, strict=True)]).reshape(x.shape)
 
@@ -81,7 +81,7 @@ def closest_to_origin(a: ConvexShape, b: ConvexShape, scale: Any) -> Simplex:
 
 def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
     """One of two simplices."""
-    arrays = [select(condition, x, y) for x, y in zip(one[:4], other[:4], strict=True)]
+    arrays = [select_array(condition, x, y) for x, y in zip(one[:4], other[:4], strict=True)]
     return Simplex(arrays[0], arrays[1], arrays[2], arrays[3], one.open, one.iterations)
 
 
@@ -119,7 +119,7 @@ def _nearest_weights(W: np.ndarray) -> np.ndarray:
         v = weights @ W
         candidate = inner(v, v)
         iterate = logical_and(valid, less(candidate, square))
-        best = select(iterate, weights, best)
+        best = select_array(iterate, weights, best)
         square = where(iterate, candidate, square)
     return best
 

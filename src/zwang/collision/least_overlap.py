@@ -12,7 +12,7 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import contact_frame, unit
-from zwang.collision.gjk import inner, select
+from zwang.collision.gjk import inner, select_array
 from zwang.collision.support_functions import PRISM_EDGES, ConvexShape, prism_normals
 from zwang.scalar import cond, for_each, less, where
 
@@ -35,7 +35,7 @@ def _better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: Direction) -> D
     """The direction n, or the best one so far."""
     new = overlap(a, b, n)
     shorter = less(new, best[1])
-    return select(shorter, n * 1.0, best[0]), where(shorter, new, best[1])
+    return select_array(shorter, n * 1.0, best[0]), where(shorter, new, best[1])
 
 
 def direction_along_turn(a: ConvexShape, b: ConvexShape, old: np.ndarray, new: np.ndarray) -> Direction:
@@ -99,7 +99,7 @@ def _searched(a: ConvexShape, b: ConvexShape, best: Direction) -> Direction:
             WIDTH_TABLE, lambda width, own: _neighbour(a, b, width[0], own), own, unroll=False
         )
         shorter = less(depth, best[1])
-        return select(shorter, n, best[0]), where(shorter, depth, best[1])
+        return select_array(shorter, n, best[0]), where(shorter, depth, best[1])
 
     # the best axis may be a saddle of the overlap, from which the iteration does not depart
     for width in WIDTHS[1:]:

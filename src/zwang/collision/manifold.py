@@ -24,7 +24,7 @@ from zwang.collision.flat_faces import (
     side_line,
     surface_point,
 )
-from zwang.collision.polygons import Polygon, clipped, farthest_two, large_quadrilateral, no_corners
+from zwang.collision.polygons import Polygon, clipped_polygon, farthest_two, large_quadrilateral, no_corners
 from zwang.collision.shapes import COUNTS, PlacedShape
 from zwang.collision.support_functions import convex_shape_of
 from zwang.scalar import (
@@ -142,7 +142,7 @@ def _manifold(
     def points(_: Any) -> tuple[Any, ...]:
         face, subject = _polygons(first, second, features, axes, origin)
         height = face.corner(0)[2]
-        polygon = clipped(subject, face, reach + height)
+        polygon = clipped_polygon(subject, face, reach + height)
         numbers, found = _kept(polygon, features.of_faces, count)
         values = []
         for k, number in enumerate(numbers):

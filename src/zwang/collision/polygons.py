@@ -89,7 +89,7 @@ def no_corners(capacity: int) -> Polygon:
     return Polygon(empty(3 * capacity + 6), 0.0)
 
 
-def clipped(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Polygon:
+def clipped_polygon(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Polygon:
     """The part of a polygon, or of a segment, over a clockwise convex polygon, where w is at most `highest`.
 
     The subject has room for the corners of both. Each edge of the clip polygon cuts off what is beyond it.

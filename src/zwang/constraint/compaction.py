@@ -22,7 +22,7 @@ from zwang.constraint.contact_groups import (
     group_kinematics,
     links_of,
     over_active_contacts,
-    point_jacobian,
+    point_transform,
     rows_of_contact_point,
     signs,
     surface_velocity_in,
@@ -144,7 +144,7 @@ def _with_group(
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
 
     def append(appender: Appender, number: Any, k: int, pair: Pair, point: ContactPoint) -> Appender:
-        J = point_jacobian(point.position), kinematics.relative_velocity(links[number])
+        J = point_transform(point.position), kinematics.relative_velocity(links[number])
         moving = surface_velocity_in(group, kinematics, number, point)
         rows = rows_of_contact_point(context, pair, point, J, inverse_weights[number], moving=moving)
         first = offset + (number * points + k) * n

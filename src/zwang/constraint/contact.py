@@ -12,7 +12,7 @@ from zwang.algebra.rotations import cross, skew
 from zwang.collision import ContactPoint, Pair, PlacedShape
 from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Cone, JointScrews, Rows, array
+from zwang.constraint.rows import Cone, JointScrews, Rows, scalar_array
 from zwang.constraint.softness import (
     TINY,
     hard_softness_rows,
@@ -264,14 +264,14 @@ def _cone_rows(context: RowContext, contact: Contact) -> Rows:
         (contact.name,) * n,
         ("cone",) * n,
         J,
-        array(aref),
-        array(R),
-        array([contact.distance, *zeros]),
+        scalar_array(aref),
+        scalar_array(R),
+        scalar_array([contact.distance, *zeros]),
         velocity,
-        array([pair.margin, *zeros]),
-        array([d] * n),
-        array([x * d / (1 - d) for x in R]),
-        array([0] * n),
+        scalar_array([pair.margin, *zeros]),
+        scalar_array([d] * n),
+        scalar_array([x * d / (1 - d) for x in R]),
+        scalar_array([0] * n),
         np.array([contact.active] * n),
         (Cone(0, f, f[0] / sqrt(ratio)),),
     )

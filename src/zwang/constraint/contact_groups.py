@@ -310,7 +310,7 @@ def wrench_rows(context: RowContext, pairs: Sequence[Pair]) -> list[tuple[Pair, 
 
             def visit(carry: Any, k: int, pair: Pair, point: ContactPoint, v: Any = relative_velocity) -> Any:
                 rows = rows_of_contact_point(
-                    context, pair, point, (point_jacobian(point.position), v), (1, 1)
+                    context, pair, point, (point_transform(point.position), v), (1, 1)
                 )
                 return [*carry, (k, rows.J)]
 
@@ -319,7 +319,7 @@ def wrench_rows(context: RowContext, pairs: Sequence[Pair]) -> list[tuple[Pair, 
     return found
 
 
-def point_jacobian(p: Any) -> np.ndarray:
+def point_transform(p: Any) -> np.ndarray:
     """Jacobian (6, 6) of the velocity at a point p by the spatial velocity: v + w x p, and w."""
     one = np.eye(3, dtype=int)
     return np.block([[one, -skew(p)], [0 * one, one]])
@@ -390,7 +390,7 @@ def _jacobian_of_link(group: PairGroup, kinematics: GroupKinematics) -> Relative
     def relative_jacobian(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
         link = links[number]
         v = np.array([kinematics.spatial_velocities[link, k] for k in range(6)])
-        return sign * point_jacobian(p), v
+        return sign * point_transform(p), v
 
     return relative_jacobian
 

@@ -28,7 +28,7 @@ from zwang.algebra.block_lu import inverse_and_determinant
 from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import formula, velocity_level_rows
-from zwang.constraint.rows import Rows, array, concatenated
+from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.constraint.softness import hard_softness_rows
 from zwang.errors import NonIdealForceError
 from zwang.mechanism.constraints import CoulombFriction, Pfaffian
@@ -122,12 +122,14 @@ def friction_laws(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> FrictionL
     given = [c.coefficient if c.static_coefficient is None else c.static_coefficient for c in laws]
     static = [formula(mechanism, x, q, t) for x in given]
     T = np.array(T).reshape(len(laws), mechanism.nv)
-    return FrictionLaws(laws, T, T @ np.asarray(v), array(bias), array(kinetic), array(static))
+    return FrictionLaws(
+        laws, T, T @ np.asarray(v), scalar_array(bias), scalar_array(kinetic), scalar_array(static)
+    )
 
 
 def sliding_signs(speeds: Any) -> np.ndarray:
     """The sign (m,) of each sliding speed; 0 at rest."""
-    return array([where(absolute(u) <= REST_SPEED, 0.0, sign(u)) for u in speeds])
+    return scalar_array([where(absolute(u) <= REST_SPEED, 0.0, sign(u)) for u in speeds])
 
 
 def released_signs(mechanism: Mechanism, signs: Any, friction: FrictionState | None) -> np.ndarray:
@@ -143,7 +145,7 @@ def released_signs(mechanism: Mechanism, signs: Any, friction: FrictionState | N
     ):
         reached = logical_and(equal(s, 0), absolute(f) >= (1 - BREAKAWAY) * bound)
         found.append(s if law.static_coefficient is None else where(reached, -sign(f), s))
-    return array(found)
+    return scalar_array(found)
 
 
 def with_friction_rows(
@@ -182,7 +184,7 @@ def sliding_force(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) ->
     """The friction force f = -mu N sign(u) (m,) of the laws that are known to slide; 0 for the others."""
     if modes is None:
         return np.zeros(len(laws.laws))
-    return array([-s * mu * N for s, mu, N in zip(modes.signs, laws.kinetic, loads, strict=True)])
+    return scalar_array([-s * mu * N for s, mu, N in zip(modes.signs, laws.kinetic, loads, strict=True)])
 
 
 class _LoadIteration(NamedTuple):
@@ -227,7 +229,7 @@ def solve_loads(
         moved, length = _norm(s.next - s.assumed), difference @ difference
         is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * _norm(found))
         share = where(is_resolved, divide(residual @ difference, maximum(length, SMALLEST_LOAD)), 0.0)
-        following = array([maximum(x, 0.0) for x in found - share * (found - s.found)])
+        following = scalar_array([maximum(x, 0.0) for x in found - share * (found - s.found)])
         feedback = where(
             is_resolved, divide(_norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback
         )

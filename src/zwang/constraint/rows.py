@@ -185,7 +185,7 @@ class RowGroup:
 
         def masked(name: str, values: np.ndarray) -> np.ndarray:
             otherwise = 1.0 if name in ("R", "inverse_weight") else 0.0
-            return array([x if is_zero(x) else where(active, x, otherwise) for x in np.ravel(values)])
+            return scalar_array([x if is_zero(x) else where(active, x, otherwise) for x in np.ravel(values)])
 
         narrow = masked("J", self.jacobian(k)).reshape(self.size, -1)
         if self.by_link:
@@ -272,7 +272,7 @@ class Rows:
     @property
     def D(self) -> np.ndarray:
         """1 / R; 0 where the row is inactive; inf where it is hard."""
-        return array(
+        return scalar_array(
             [where(is_active, divide(1, R), 0.0) for is_active, R in zip(self.active, self.R, strict=True)]
         )
 
@@ -287,7 +287,7 @@ class Rows:
 
     def with_array(self, name: str, values: MutableArray) -> Rows:
         """The same rows with the values (count,) of one field, those of groups after the others."""
-        own, start, groups = {name: array([values[i] for i in range(len(self))])}, len(self), []
+        own, start, groups = {name: scalar_array([values[i] for i in range(len(self))])}, len(self), []
         for group in self.row_groups:
             groups.append(replace(group, values={**group.values, name: RowSlice(values, start, group.size)}))
             start += len(group.names) * group.size
@@ -335,7 +335,7 @@ class Rows:
         return [i for i, kind in enumerate(self.kinds) if kind in kinds]
 
 
-def array(values: Sequence[Any]) -> np.ndarray:
+def scalar_array(values: Sequence[Any]) -> np.ndarray:
     """Scalars as an array: of floats if all are numbers, else of objects."""
     return np.array(values) if len(values) else np.zeros(0)
 
@@ -363,14 +363,14 @@ def hard_rows(
         tuple(names),
         ("equality",) * n,
         np.array(J).reshape(n, -1),
-        array(aref),
+        scalar_array(aref),
         np.zeros(n, int),
-        array(position),
-        array(velocity),
-        array(zero),
-        array(one),
-        array(one if inverse_weight is None else inverse_weight),
-        array(zero),
+        scalar_array(position),
+        scalar_array(velocity),
+        scalar_array(zero),
+        scalar_array(one),
+        scalar_array(one if inverse_weight is None else inverse_weight),
+        scalar_array(zero),
         np.array([True] * n),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, are_constant, clip, divide, is_zero, maximum, minimum, power, where
 
@@ -136,14 +136,14 @@ def soft_rows(
         (name,) * n,
         (kind,) * n,
         J,
-        array(aref),
-        array(R),
-        array(list(position)),
+        scalar_array(aref),
+        scalar_array(R),
+        scalar_array(list(position)),
         velocity,
-        array(margins),
-        array([a.d for a in responses]),
-        array(inverse_weights),
-        array(bounds),
+        scalar_array(margins),
+        scalar_array([a.d for a in responses]),
+        scalar_array(inverse_weights),
+        scalar_array(bounds),
         np.array(actives),
     )
 
@@ -195,14 +195,14 @@ def hard_softness_rows(
         (name,) * n,
         (kind,) * n,
         J,
-        array(aref),
+        scalar_array(aref),
         np.zeros(n, int),
-        array(list(position)),
+        scalar_array(list(position)),
         velocity,
-        array(zero),
-        array(one),
-        array(_per_row(inverse_weight, n)),
-        array(_per_row(bound, n)),
+        scalar_array(zero),
+        scalar_array(one),
+        scalar_array(_per_row(inverse_weight, n)),
+        scalar_array(_per_row(bound, n)),
         np.array(_per_row(active, n)),
     )
 

@@ -110,7 +110,7 @@ def ilqr(
     Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
     fails, and what `step_derivatives` raises.
     """
-    u = validation.array(control, "control")
+    u = validation.real_values(control, "control")
     if u.ndim != 2:
         raise ShapeError(f"control must have the shape (steps, inputs); its shape is {u.shape}")
     steps, nu = u.shape
@@ -119,7 +119,7 @@ def ilqr(
     start = (
         validation.vector(q0, m.nq, "q0", "nq"),
         validation.vector(v0, m.nv, "v0", "nv"),
-        validation.array(activation, "activation"),
+        validation.real_values(activation, "activation"),
     )
     if start[2].ndim != 1:
         raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")

@@ -53,7 +53,7 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
 
 
 def _weight(W: npt.ArrayLike, size: int, name: str) -> np.ndarray:
-    array = validation.array(W, name)
+    array = validation.real_values(W, name)
     array = np.diag(array) if array.ndim == 1 else array
     if array.shape != (size, size):
         raise ShapeError(f"{name} must have the shape ({size}, {size}) or ({size},); it is {array.shape}")

@@ -62,7 +62,7 @@ def predictive_sampling(
     Samples that fail count as infinitely bad. Raises ShapeError, StateError, ArgumentError, and
     SimulationError for rollouts that do not fit into memory.
     """
-    plan = validation.array(knots, "knots")
+    plan = validation.real_values(knots, "knots")
     if plan.ndim != 2 or len(plan) < 2:
         raise ShapeError(f"knots must have the shape (2 or more, inputs); its shape is {plan.shape}")
     if samples < 1 or steps < 1 or temperature < 0:
@@ -73,7 +73,7 @@ def predictive_sampling(
     m, nu = fast.mechanism, plan.shape[1]
     check_memory(samples, steps, m.nq + m.nv + nu)
     start = validation.vector(q, m.nq, "q", "nq"), validation.vector(v, m.nv, "v", "nv")
-    deviation = validation.array(noise, "noise")
+    deviation = validation.real_values(noise, "noise")
     if deviation.shape not in ((), (nu,)) or not (deviation >= 0).all():
         raise ShapeError(f"noise is {short_repr(noise)}; give a number or {nu} numbers, not negative")
     try:
@@ -93,7 +93,7 @@ def predictive_sampling(
         u = np.einsum("sk,nku->nsu", weights, candidates)
         q0, v0 = (np.broadcast_to(x, (len(u), x.size)) for x in start)
         run = fast.rollout(q0, v0, u, steps=steps, **options)
-        found = validation.array(cost(run[0], run[1], u), "the result of cost")
+        found = validation.real_values(cost(run[0], run[1], u), "the result of cost")
         if found.shape != (len(u),):
             raise ShapeError(f"cost must return the shape ({len(u)},); it returned {found.shape}")
         return np.where(np.isfinite(found), found, np.inf)

@@ -72,7 +72,7 @@ def cost_over_steps(cost: Quadratic, fast: CompiledMechanism, steps: int, nz: in
 
 def _rows(given: npt.ArrayLike, name: str, shape: tuple[int, int]) -> np.ndarray:
     """One row for each step; a single row, or the number 0, holds for all."""
-    array = validation.array(given, f"{name} of the cost")
+    array = validation.real_values(given, f"{name} of the cost")
     if array.shape != () and array.shape != shape and array.shape != shape[1:]:
         rows = "" if shape[0] == 1 else f" or {shape}"
         raise ShapeError(f"{name} of the cost must have the shape ({shape[1]},){rows}; it is {array.shape}")
@@ -80,7 +80,7 @@ def _rows(given: npt.ArrayLike, name: str, shape: tuple[int, int]) -> np.ndarray
 
 
 def _weights(given: npt.ArrayLike, name: str, shape: tuple[int, int]) -> np.ndarray:
-    array = validation.array(given, f"{name} of the cost")
+    array = validation.real_values(given, f"{name} of the cost")
     if array.shape == ():
         raise ShapeError(f"{name} of the cost must have the shape ({shape[1]},); it is a number")
     if not (np.isfinite(array) & (array >= 0)).all():

@@ -39,7 +39,7 @@ def inertial_regressor(
     motions, jacobians = link_motions(kinematics, a), link_jacobians(kinematics)
     Y = np.zeros((kinematics.tree.nv, INERTIAL_PARAMETERS * len(origins)), dtype=object)
     for k, (link, p) in enumerate(origins):
-        W = body_wrenches(motions[link], p)
+        W = unit_parameter_wrenches(motions[link], p)
         columns = slice(INERTIAL_PARAMETERS * k, INERTIAL_PARAMETERS * (k + 1))
         for j, s in jacobians[link].items():
             # tau_j = s_j^T W pi, with s_j at the origin of the body's frame
@@ -47,7 +47,7 @@ def inertial_regressor(
     return Y
 
 
-def body_wrenches(motion: LinkAcceleration, p: Any) -> np.ndarray:
+def unit_parameter_wrenches(motion: LinkAcceleration, p: Any) -> np.ndarray:
     """W (6, 10): force and moment about the point p (3,) of a link, for each unit inertial parameter."""
     w, wd, acceleration, U = motion
     at_origin = acceleration + U @ p

@@ -71,7 +71,7 @@ class Task:
             if name not in defaults and name not in RENDERING:
                 raise UnknownNameError("argument", name, tuple(defaults))
         values = defaults | {name: value for name, value in given.items() if name in defaults}
-        m = model_of(values["xml_file"])
+        m = gymnasium_model(values["xml_file"])
         timestep = m.options.timestep
         a = Arguments(
             **values,
@@ -102,7 +102,7 @@ class Task:
         return [] if self.skipped_positions is None else [s.q()[self._skipped(a) :]]
 
 
-def model_of(xml_file: str) -> Mechanism:
+def gymnasium_model(xml_file: str) -> Mechanism:
     """The mechanism of a file whose path begins with ".", "/" or "~", or of Gymnasium's file of this name,
     which is read without warnings.
     """

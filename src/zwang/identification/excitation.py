@@ -203,7 +203,7 @@ def _limits_of(m: Mechanism, margin: float, velocity: Any, acceleration: Any, ef
             values = [getattr(j, field, None) if field else None for j in joints]
             x = np.array([default if not value else float(value) for value in values])
         else:
-            x = validation.array(given, name)
+            x = validation.real_values(given, name)
             if x.shape != (m.nv,):
                 raise ShapeError(f"{name} must have the shape ({m.nv},); its shape is {x.shape}")
         if not (x > 0).all():

@@ -117,7 +117,7 @@ def measurements(
 
 def _finite(value: Any, shape: tuple[int | None, ...], name: str, columns: Sequence[str]) -> np.ndarray:
     """`value` as finite floats of that shape. Raises ShapeError or StateError with the column and sample."""
-    x = validation.array(value, name)
+    x = validation.real_values(value, name)
     wanted = tuple(x.shape[0] if size is None and x.ndim else size for size in shape)
     if x.ndim != len(shape) or x.shape != wanted:
         text = ", ".join("samples" if size is None else str(size) for size in shape)

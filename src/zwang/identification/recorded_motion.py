@@ -38,7 +38,7 @@ class RecordedMotion:
         cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any
     ) -> RecordedMotion:
         """Raises ShapeError and StateError, with the argument."""
-        t = validation.array(time, "time")
+        t = validation.real_values(time, "time")
         if t.ndim != 1 or len(t) < LEAST_SAMPLES:
             raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
         steps = np.diff(t)
@@ -49,7 +49,7 @@ class RecordedMotion:
             arrays["v"] = (v, m.nv)
         found = {}
         for name, (value, size) in arrays.items():
-            x = validation.array(value, name)
+            x = validation.real_values(value, name)
             if x.shape != (len(t), size):
                 raise ShapeError(f"{name} must have the shape ({len(t)}, {size}); its shape is {x.shape}")
             if not np.isfinite(x).all():
@@ -97,7 +97,7 @@ class RecordedMotion:
         """The standard deviations (nv,) of the errors of q."""
         nv = self.m.nv
         if given is not None:
-            found = validation.array(given, "deviation")
+            found = validation.real_values(given, "deviation")
             if found.shape not in ((), (nv,)):
                 raise ShapeError(f"deviation must be a number or ({nv},) numbers; its shape is {found.shape}")
             found = np.broadcast_to(found, (nv,))

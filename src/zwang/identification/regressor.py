@@ -136,7 +136,7 @@ def checked_states(
 
     Raises ShapeError or StateError, naming the argument.
     """
-    arrays = [validation.array(x, name) for name, x in given.items()]
+    arrays = [validation.real_values(x, name) for name, x in given.items()]
     for (name, size), x in zip(sizes.items(), arrays, strict=True):
         if x.ndim == 0 or x.shape[-1] != size:
             raise ShapeError(f"{name} must have the shape (..., {size}); its shape is {x.shape}")

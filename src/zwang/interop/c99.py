@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang.api.programs import WARM_START
 from zwang.atomic import write_file
-from zwang.compiler.backends.c import CFunction, c_function, number_text, preamble
+from zwang.compiler.backends.c import CFunction, c_function, c_number, preamble
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
@@ -134,7 +134,7 @@ def _source(settings: ExportSettings, functions: Iterable[str]) -> str:
 
 def numbers_text(values: Iterable[Any], dtype: str) -> str:
     """The values as the entries of a C array, eight a line."""
-    texts = [number_text(float(x), dtype) for x in values]
+    texts = [c_number(float(x), dtype) for x in values]
     rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
     return ",\n    ".join(rows)
 
@@ -184,7 +184,7 @@ def _wrapper(settings: ExportSettings, program: Program, layout: StepLayout) -> 
     arguments = [places.get(port, f"state->{port}") for port in ports]
     arguments += ["state->work"] * bool(layout.footprint.work)
     z = numbers_text(initial.z[0], settings.dtype)
-    every = ", ".join(number_text(x, settings.dtype) for x in initial_monitor(1))
+    every = ", ".join(c_number(x, settings.dtype) for x in initial_monitor(1))
     texts = ["the state is valid"]
     texts += [f"{reason.description}: {reason.remedy}".rstrip(": ") for reason in FAILURE_REASONS[1:]]
     return template("step.c").substitute(

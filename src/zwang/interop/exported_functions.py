@@ -123,7 +123,7 @@ def state_derivative(settings: ExportSettings) -> ExportedFunction:
     Raises FormatError for a mechanism whose motion is not continuous.
     """
     check_continuous(settings.mechanism)
-    program = traced_program(settings.mechanism, _derivative_text(settings), state_sizes(settings), set())
+    program = traced_program(settings.mechanism, _derivative_text(settings), state_shapes(settings), set())
     described = (
         ("q_dot", "rad/s, m/s, 1/s", "rates of the coordinates"),
         ("v_dot", "rad/s^2, m/s^2", "generalised accelerations"),
@@ -142,7 +142,7 @@ def state_derivative(settings: ExportSettings) -> ExportedFunction:
 
 def state_inputs(settings: ExportSettings) -> tuple[ExportedArgument, ...]:
     """Time, q, v, activation and control, and the parameters of a mechanism with symbols, as arguments."""
-    sizes = {name: 1 if shape == () else shape for name, shape in state_sizes(settings).items()}
+    sizes = {name: 1 if shape == () else shape for name, shape in state_shapes(settings).items()}
     named = [
         ExportedArgument(name, size, ARGUMENTS[name].unit, ARGUMENTS[name].description)
         for name, size in sizes.items()
@@ -153,7 +153,7 @@ def state_inputs(settings: ExportSettings) -> tuple[ExportedArgument, ...]:
 STATE_INPUTS = ("time", "q", "v", "activation", "control")
 
 
-def state_sizes(settings: ExportSettings) -> dict[str, Any]:
+def state_shapes(settings: ExportSettings) -> dict[str, Any]:
     """The shapes of time, q, v, activation and control, by name."""
     m = settings.mechanism
     sizes = ((), m.nq, m.nv, len(activations(m)), len(settings.controls))

@@ -36,7 +36,7 @@ from zwang.interop.exported_functions import (
     ExportedFunction,
     check_continuous,
     state_inputs,
-    state_sizes,
+    state_shapes,
 )
 from zwang.interop.model_description import FmuKinds, model_description
 from zwang.io.xml_writer import XmlElement, document
@@ -118,7 +118,7 @@ def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
         return np.ravel(jacobian(rows, [*q, *v, *z, *u, *parameters]))
 
     try:
-        program = traced_program(m, text, state_sizes(settings), set())
+        program = traced_program(m, text, state_shapes(settings), set())
     except TraceError:
         return None
     output = ExportedArgument(

@@ -14,7 +14,7 @@ import numpy as np
 
 from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.compiler.runtime.processor import MachineCode, assemble
+from zwang.compiler.runtime.processor import MachineCode, object_code
 from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction
 from zwang.interop.c99 import template
 
@@ -84,7 +84,7 @@ class XlaHandler:
         self._general = _HANDLER(self._handle)
         self.address: int = ctypes.cast(self._general, ctypes.c_void_p).value or 0
         if isinstance(function, CompiledArrayFunction) and any(function.results) and any(function.sizes):
-            binary = assemble(_handler_text(function.compiled, self.address))
+            binary = object_code(_handler_text(function.compiled, self.address))
             self._code = MachineCode(binary, ("handle",), {})
             self.address = self._code["handle"]
 

@@ -124,8 +124,8 @@ class Mechanism:
         expressions = tuple(c for c in self.constraints if isinstance(c, EXPRESSION_CONSTRAINTS))
         others = tuple(c for c in self.constraints if not isinstance(c, EXPRESSION_CONSTRAINTS))
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "constraints"}
-        named = serialization.symbols_in((*rest.values(), *others))
-        return tuple(sorted(named | (serialization.symbols_in(expressions) - self.formula_names)))
+        named = serialization.symbol_names((*rest.values(), *others))
+        return tuple(sorted(named | (serialization.symbol_names(expressions) - self.formula_names)))
 
     @cached_property
     def formula_names(self) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 _WRITERS: list[Callable[[Any], str]] = []
 
 
-def register(write_html: Callable[[Any], str]) -> None:
+def register_html_writer(write_html: Callable[[Any], str]) -> None:
     """Register the function that returns a mechanism as HTML; it replaces an earlier one."""
     _WRITERS[:] = [write_html]
 

@@ -80,7 +80,7 @@ def _step_factor(alpha: StepFactor, k: int, c: IndependentCoordinates, nq: int) 
 
     Raises ShapeError for an array of another length.
     """
-    value = validation.array(alpha(k) if callable(alpha) else alpha, "alpha")
+    value = validation.real_values(alpha(k) if callable(alpha) else alpha, "alpha")
     if value.ndim == 2:
         value = np.diagonal(value)
     if value.shape in ((), (len(c.free),)):

@@ -18,7 +18,7 @@ from zwang.robot.levenberg_marquardt import (
     error_jacobian,
     errors_of,
     follow_null_space,
-    search,
+    levenberg_marquardt,
 )
 from zwang.robot.tasks import IKTask
 
@@ -81,7 +81,7 @@ class IKFunctions:
     @cached_property
     def _search(self) -> BatchFunction:
         def function(q: Any, *rest: Any) -> Any:
-            s = search(self.problem, q, self.by_task(rest[:-1]), Settings(*rest[-1]))
+            s = levenberg_marquardt(self.problem, q, self.by_task(rest[:-1]), Settings(*rest[-1]))
             return s.best, np.array([s.cost, s.position, s.orientation, s.iterations, s.status])
 
         return self._over_batch(

@@ -236,7 +236,7 @@ def _start(
     """The start of every target (N, nq)."""
     if q0 is None:
         return np.tile(JointLimits.of(problem.coordinates, m).middle, (count, 1))
-    q = validation.array(q0, "q0")
+    q = validation.real_values(q0, "q0")
     if q.ndim <= 1:
         return np.tile(validation.configuration(m, q), (count, 1))
     if q.shape != (*batch, m.nq):

@@ -163,7 +163,9 @@ def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
     )
 
 
-def search(problem: Problem, start: Any, targets: Sequence[TaskTarget], settings: Settings) -> SearchState:
+def levenberg_marquardt(
+    problem: Problem, start: Any, targets: Sequence[TaskTarget], settings: Settings
+) -> SearchState:
     """Levenberg-Marquardt from `start` until the search converges, stagnates or reaches its limit."""
 
     def running(s: SearchState) -> Any:

@@ -155,7 +155,9 @@ class Manipulability:
         Source: Yoshikawa, J. Robotic Systems 2 (1985) 113.
         """
         nv, B = self.mechanism.nv, self.space.full_transformation.basis(self.q)
-        limits = np.ones(nv) if torque_limits is None else validation.array(torque_limits, "torque_limits")
+        limits = (
+            np.ones(nv) if torque_limits is None else validation.real_values(torque_limits, "torque_limits")
+        )
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
         M, J = (

@@ -116,7 +116,7 @@ class Payload:
 
         It is 0 where the torques cannot balance the weight, and infinite where no limited joint is loaded.
         """
-        d = validation.array(direction, "direction")
+        d = validation.real_values(direction, "direction")
         a = self.jacobian.T @ (d / np.linalg.norm(d))
         if not self.supports_own_weight:
             return 0.0
@@ -325,7 +325,7 @@ def _generalised_forces(
 
 def _wrench(value: ArrayLike) -> np.ndarray:
     """A wrench (6,) from a wrench or a force (3,). Raises ShapeError for another shape."""
-    array = validation.array(value, "a wrench")
+    array = validation.real_values(value, "a wrench")
     if array.shape == (3,):
         return np.concatenate([array, np.zeros(3)])
     if array.shape != (6,):

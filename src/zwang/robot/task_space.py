@@ -151,9 +151,9 @@ def task_space(
 
 def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
     """q (nq,) or (..., nq) as an array with unit quaternions. Raises ShapeError or StateError."""
-    if validation.array(q, "q").ndim <= 1:
+    if validation.real_values(q, "q").ndim <= 1:
         return validation.configuration(m, q)
-    array = np.array(validation.array(q, "q"))
+    array = np.array(validation.real_values(q, "q"))
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
     valid = np.isfinite(array).all(axis=-1)
@@ -164,7 +164,9 @@ def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
             valid &= length[..., 0] > SMALLEST_QUATERNION
             part /= np.where(np.abs(length - 1) > QUATERNION_ROUNDING, length, 1.0)
     if not valid.all():
-        validation.configuration(m, validation.array(q, "q").reshape(-1, m.nq)[np.argmin(valid.reshape(-1))])
+        validation.configuration(
+            m, validation.real_values(q, "q").reshape(-1, m.nq)[np.argmin(valid.reshape(-1))]
+        )
     return array
 
 

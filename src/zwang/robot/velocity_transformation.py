@@ -11,7 +11,14 @@ from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
-from zwang.robot.levenberg_marquardt import CONVERGED, Problem, Settings, error_jacobian, errors_of, search
+from zwang.robot.levenberg_marquardt import (
+    CONVERGED,
+    Problem,
+    Settings,
+    error_jacobian,
+    errors_of,
+    levenberg_marquardt,
+)
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.sampling import random_configurations
 
@@ -86,7 +93,7 @@ def samples(m: Mechanism, transformation: VelocityTransformation, count: int) ->
         return random_configurations(m, count)
     found = []
     for start in random_configurations(m, STARTS_PER_SAMPLE * count):
-        end = search(transformation.problem, start, [], Settings(1e-9, 1e-9, 50.0, 1.0))
+        end = levenberg_marquardt(transformation.problem, start, [], Settings(1e-9, 1e-9, 50.0, 1.0))
         if end.status == CONVERGED:
             found.append(end.q)
         if len(found) == count:

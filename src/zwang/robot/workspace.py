@@ -41,7 +41,7 @@ class Workspace:
 
     def reach(self, centre: Any = (0, 0, 0)) -> tuple[float, float]:
         """The smallest and the largest distance [m] of the sampled positions from a point (3,) [m]."""
-        distances = np.linalg.norm(self.positions - validation.array(centre, "centre"), axis=1)
+        distances = np.linalg.norm(self.positions - validation.real_values(centre, "centre"), axis=1)
         return float(distances.min()), float(distances.max())
 
     @cached_property

@@ -25,7 +25,7 @@ from zwang.constraint.coulomb_friction import (
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocity_rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba_of
@@ -249,7 +249,7 @@ def _solution_with_friction(
 
     def solved(loads: Any) -> ConstrainedSolution:
         """The solution with the bounds mu N of these loads N (m,)."""
-        bounds = array([*rows.bound[:n], *row_bounds(laws, modes, loads)])
+        bounds = scalar_array([*rows.bound[:n], *row_bounds(laws, modes, loads)])
         force = laws.T.T @ sliding_force(laws, modes, loads) if modes is not None else np.zeros(nv, int)
         return solution_of_rows(context, free, rows.replaced(bound=bounds), extra_force=force, **options)
 

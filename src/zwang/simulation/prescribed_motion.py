@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
-from zwang.constraint.rows import array, hard_rows
+from zwang.constraint.rows import hard_rows, scalar_array
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import rnea
 from zwang.mechanism.mechanism import Mechanism
@@ -78,7 +78,7 @@ def _without_rounding(V: np.ndarray) -> np.ndarray:
     nothing shall exert nothing.
     """
     entries = [x if is_zero(x) else where(absolute(x) > ROUNDING, x, 0) for x in V.flat]
-    return array(entries).reshape(V.shape)
+    return scalar_array(entries).reshape(V.shape)
 
 
 def enabled_rows(mechanism: Mechanism, q: Any, v: Any, time: Any) -> VelocityLevelRows:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import Cone, Rows, scalar_array
 from zwang.scalar import clip, logical_and, maximum, sqrt, where
 
 
@@ -105,7 +105,7 @@ def projected(rows: Rows, f: Any) -> np.ndarray:
             nearest[i] = maximum(f[i], 0.0)
     for cone in rows.cones:
         nearest[cone.start : cone.stop] = _projected_on_cone(cone, f[cone.start : cone.stop])
-    return array([where(is_active, x, 0.0) for is_active, x in zip(rows.active, nearest, strict=True)])
+    return scalar_array([where(is_active, x, 0.0) for is_active, x in zip(rows.active, nearest, strict=True)])
 
 
 def _projected_on_cone(cone: Cone, f: Any) -> list[Any]:

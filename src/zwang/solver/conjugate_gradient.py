@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
 from zwang.solver.primal_cost import PrimalCost
@@ -76,5 +76,5 @@ def conjugate_gradient(
     z = sparse_ltdl_solve(*factors, g)
     last = while_loop(unfinished, iterate, _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, done))
     f = primal.forces(last.a)
-    own = array([f[i] for i in range(len(rows))])
+    own = scalar_array([f[i] for i in range(len(rows))])
     return Solution(last.a, own, last.iterations, last.done, row_force=f)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.scalar import (
@@ -118,7 +118,7 @@ def solve_reduced(
     forces = [*found.force, *forces_of(hard_rows.J, constraint_force)]
     force = dict(zip([*rest, *equalities], forces, strict=True))
     return found._replace(
-        acceleration=a, force=array([force[i] for i in range(len(rows))]), row_force=None,
+        acceleration=a, force=scalar_array([force[i] for i in range(len(rows))]), row_force=None,
         dependent=reduction.dependent, inconsistent=reduction.inconsistent,
     )  # fmt: skip
 
@@ -163,7 +163,7 @@ def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
     for _ in range(REFINEMENTS):
         f = f + sparse_ltdl_solve(*factors, rows @ (constraint_force - rows.T @ f))
     found = dict(zip(used, f, strict=True))
-    return array([found.get(i, 0) for i in range(len(A))])
+    return scalar_array([found.get(i, 0) for i in range(len(A))])
 
 
 # -------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def _scaled_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     b, violation = (
         [s * x for s, x in zip(scales, values, strict=True)] for values in (rows.aref, rows.position)
     )
-    return np.array(A).reshape(rows.J.shape), array(b), array(violation)
+    return np.array(A).reshape(rows.J.shape), scalar_array(b), scalar_array(violation)
 
 
 def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> CoordinateReduction:
@@ -194,7 +194,7 @@ def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> Co
     V = np.array(
         [[_unit(j, m) - _marked(marks, [row[m] for row in R], j) for m in range(n)] for j in range(n)]
     )
-    p = array([_marked(marks, [x[0] for x in X], j) for j in range(n)])
+    p = scalar_array([_marked(marks, [x[0] for x in X], j) for j in range(n)])
     return CoordinateReduction(
         V.reshape(n, n),
         p,
@@ -217,7 +217,7 @@ def _by_selection(
     constrained = _any(_has_remainder(marks[i], X[i][:m]) for i in range(m + k))
     dependent = logical_or(constrained, _any(logical_not(x) for x in is_determined))
     V = np.array([[_marked(marks, [x[c] for x in X], j) for c in range(m)] for j in range(n)])
-    p = array([_marked(marks, [x[m] for x in X], j) for j in range(n)])
+    p = scalar_array([_marked(marks, [x[m] for x in X], j) for j in range(n)])
     inconsistent = logical_and(logical_not(dependent), _inconsistent(marks, X, m))
     return CoordinateReduction(V.reshape(n, m), p, (True,) * m, dependent, inconsistent)
 

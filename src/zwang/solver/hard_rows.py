@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -363,7 +363,7 @@ def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: Con
     a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
     inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(rows, a))
     inaccurate = logical_not(found.usable)
-    force = array([forces[i] for i in range(len(rows))])
+    force = scalar_array([forces[i] for i in range(len(rows))])
     return Solution(
         a, force, found.iterations, found.converged, inconsistent, inaccurate=inaccurate, row_force=forces
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, zeros
 from zwang.solver.hard_rows import solve_hard_rows
@@ -117,4 +117,4 @@ def _linear_problem(problem: GaussProblem, rows: Rows, known: KnownSolution) -> 
 
 
 def _solution(rows: Rows, a: np.ndarray, force: MutableArray) -> Solution:
-    return Solution(a, array([force[i] for i in range(len(rows))]), 1.0, True, row_force=force)
+    return Solution(a, scalar_array([force[i] for i in range(len(rows))]), 1.0, True, row_force=force)

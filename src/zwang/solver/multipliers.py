@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import updated_solver
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     absolute,
@@ -61,7 +61,7 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     inconsistent and has not converged.
     """
     M, A = problem.M, rows.J
-    D = array([divide(1, PENALTY_COMPLIANCE * w) if any(not is_zero(x) for x in row) else 0
+    D = scalar_array([divide(1, PENALTY_COMPLIANCE * w) if any(not is_zero(x) for x in row) else 0
                for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
     solved, pull = updated_solver(M, A, D)
 
@@ -127,7 +127,7 @@ def _residuals(rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
 
 def _magnitudes(A: Any, a: Any, b: Any) -> np.ndarray:
     """|b| + |A| |a| (k,): the sum of the absolute terms of each residual."""
-    return array(
+    return scalar_array(
         [
             absolute(y)
             + sum((absolute(x * z) for x, z in zip(row, a, strict=True) if not is_zero(x)), start=0)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import solve_transposed_unit_lower, solve_unit_lower
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SimulationError
 from zwang.scalar import (
@@ -109,7 +109,7 @@ class _Sweeps(NamedTuple):
 
         _, state, _ = while_loop(unfinished, sweep, start)
         change = solve_unit_lower(self.p.L, self.p.problem.parents, state.w * self.p.reciprocals)
-        own = array([state.f[i] for i in range(len(self.p.rows))])
+        own = scalar_array([state.f[i] for i in range(len(self.p.rows))])
         row_force = None if self.p.found.row_force is None else state.f
         return self.p.found._replace(
             acceleration=self.p.problem.a_free + change, force=own, row_force=row_force

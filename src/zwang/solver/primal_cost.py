@@ -21,7 +21,7 @@ import numpy as np
 
 from zwang.algebra.factorization import ancestors
 from zwang.algebra.updated_matrix import PlacesOfBlock, RowBlocks, UpdatedMatrix, dense_entries
-from zwang.constraint.rows import Cone, RowGroup, Rows, array
+from zwang.constraint.rows import Cone, RowGroup, Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -72,13 +72,13 @@ class RowBlock(NamedTuple):
         """Forces (n,) of the rows at the residual y = J a - aref, and the curvature W = -df/dy (n, n)."""
         if self.cone is not None:
             force, W = cone_force(self.cone, self.D, y)
-            return array(force), W
+            return scalar_array(force), W
         both = [row_force(*numbers) for numbers in zip(self.kinds, self.D, y, self.bound, strict=True)]
-        return array([force for force, _ in both]), diagonal([w for _, w in both])
+        return scalar_array([force for force, _ in both]), diagonal([w for _, w in both])
 
     def read(self, y: MutableArray) -> np.ndarray:
         """The entries (n,) of an array over all rows that belong to this block."""
-        return array([y[i] for i in self.row_numbers()])
+        return scalar_array([y[i] for i in self.row_numbers()])
 
     def row_numbers(self) -> list[Any]:
         """The numbers of the block's rows."""

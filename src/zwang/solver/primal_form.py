@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, WarmStart, array
+from zwang.constraint.rows import Rows, WarmStart, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, equal, logical_and, logical_not
 from zwang.solver.primal_cost import PrimalCost, RowBlock
@@ -112,7 +112,7 @@ class PrimalForm(NamedTuple):
     def solution(self, point: _Point, status: MutableArray) -> Solution:
         """The acceleration, and the force and the status of every row."""
         f = self.primal.forces(point.a)
-        own = array([f[i] for i in range(self.count)])
+        own = scalar_array([f[i] for i in range(self.count)])
         row_status = self.storage.kept(self.primal, status) if self.is_warm else None
         return Solution(point.a, own, 0.0, True, row_status=row_status, row_force=f)
 

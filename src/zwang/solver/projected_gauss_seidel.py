@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.rows import PER_ROW, Cone, Rows, array, no_rows
+from zwang.constraint.rows import PER_ROW, Cone, Rows, no_rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.solver.cones import projected
 from zwang.solver.solution import Solution
@@ -86,7 +86,7 @@ def _relax_cone(cone: Cone, AR: np.ndarray, b: np.ndarray, f: np.ndarray, iterat
 def _unit_cone_rows(cone: Cone) -> Rows:
     """Rows of one cone with all friction coefficients 1, for `projected`."""
     n = 1 + len(cone.friction)
-    arrays = dict.fromkeys(PER_ROW, np.zeros(n)) | {"active": array([True] * n)}
+    arrays = dict.fromkeys(PER_ROW, np.zeros(n)) | {"active": scalar_array([True] * n)}
     cone = Cone(0, (1.0,) * (n - 1), 1.0)
     fields = {"names": ("",) * n, "kinds": ("cone",) * n, "J": np.zeros((n, 0)), "cones": (cone,)}
     return no_rows(0).replaced(**fields, **arrays)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, Rows, array
+from zwang.constraint.rows import Cone, Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -129,4 +129,4 @@ def _projection_steps(rows: Rows) -> np.ndarray:
     for cone in rows.cones:
         normal = steps[cone.start]
         steps[cone.start + 1 : cone.stop] = [normal * mu * mu for mu in cone.friction]
-    return array(steps)
+    return scalar_array(steps)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, WarmStart, array
+from zwang.constraint.rows import Cone, WarmStart, scalar_array
 from zwang.scalar import MutableArray, cond, empty, equal, floor, logical_and, where, while_loop, zeros
 from zwang.solver.cones import cone_force, cone_status
 from zwang.solver.primal_cost import ForceLaw, PrimalCost, RowBlock, diagonal
@@ -135,7 +135,7 @@ def decode_status(status: MutableArray) -> ForceLaw:
         for kind, *numbers in zip(block.kinds, block.D, y, block.bound, strict=True):
             digit, rest = _last_digit(rest, BASES[kind])
             forces.append(_row_force_by_status(kind, digit, *numbers))
-        return array([force for force, _ in forces]), diagonal([w for _, w in forces])
+        return scalar_array([force for force, _ in forces]), diagonal([w for _, w in forces])
 
     return force_law
 
@@ -182,7 +182,7 @@ def _cone_force_by_status(cone: Cone, D: Any, y: Any, code: Any) -> tuple[np.nda
     force = [where(inactive, 0.0, where(linear, -d * x, f)) for d, x, f in zip(D, y, force, strict=True)]
     both = zip(np.ravel(diagonal(D)), np.ravel(W), strict=True)
     curvature = [where(inactive, 0.0, where(linear, d, w)) for d, w in both]
-    return array(force), np.array(curvature).reshape(W.shape)
+    return scalar_array(force), np.array(curvature).reshape(W.shape)
 
 
 def _last_digit(number: Any, base: int) -> tuple[Any, Any]:

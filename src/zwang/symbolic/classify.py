@@ -27,8 +27,8 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.symbolic.elimination import pivots, solve
-from zwang.symbolic.numeric_probe import TIME, independent_rows, independent_velocities, numeric_probe
+from zwang.symbolic.elimination import pivots, solve_exactly
+from zwang.symbolic.numeric_probe import TIME, independent_columns, independent_rows, numeric_probe
 
 TOLERANCE = 1e-9
 VectorFields = Callable[[Any], np.ndarray]
@@ -146,7 +146,7 @@ def _is_zero(x: np.ndarray) -> bool:
 def _allowed(numbers: Mechanism, q: np.ndarray, rows: VectorFields) -> VectorFields:
     """A function x -> allowed coordinate rates (nq, n), smooth near q by fixed pivots."""
     near = np.array(rows(q), dtype=float).reshape(-1, numbers.nv)
-    kept, free = independent_rows(near), independent_velocities(near)
+    kept, free = independent_rows(near), independent_columns(near)
     if len(kept) + len(free) != numbers.nv:
         raise DescriptionError(
             f"the constraints of mechanism {numbers.name!r} are singular near its home configuration; "
@@ -159,7 +159,7 @@ def _allowed(numbers: Mechanism, q: np.ndarray, rows: VectorFields) -> VectorFie
 
     def field(x: Any) -> np.ndarray:
         K = np.concatenate([np.asarray(rows(x), dtype=object).reshape(-1, numbers.nv)[kept], unit])
-        V = solve(K, right, order)
+        V = solve_exactly(K, right, order)
         return (
             np.stack([configuration_rate(numbers.tree, x, column) for column in V.T], axis=1)
             if len(free)

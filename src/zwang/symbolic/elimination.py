@@ -26,7 +26,7 @@ def pivots(K: np.ndarray) -> list[tuple[int, int]]:
     return order
 
 
-def solve(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
+def solve_exactly(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
     """X of K X = right over a generic scalar.
 
     Pivots that are numbers or products of parameters come first. The remaining equations are solved by

@@ -17,7 +17,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.equations import Equations, IndependentVelocities, equations
 from zwang.symbolic.polynomial import Polynomial, readable
-from zwang.symbolic.sympy_types import as_expr, matrix_entries, replaced, symbols_in
+from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries, replaced
 
 CANDIDATES = 60  # largest number of factors that are tried for a pair of equations
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
@@ -162,7 +162,7 @@ def _known_symbols(e: Equations) -> dict[str, sp.Symbol]:
     for name, symbol in zip((v.name for v in s.v), s.v, strict=True):
         found.setdefault(name, symbol)
     for matrix in (e.M_blocks, e.mass_matrix, e.right_hand_side, e.B):
-        found = {**{x.name: x for x in symbols_in(matrix)}, **found}
+        found = {**{x.name: x for x in free_symbols_in(matrix)}, **found}
     return found
 
 
@@ -170,7 +170,7 @@ def _in_derived_symbols(x: sp.Expr, known: dict[str, sp.Symbol], mechanism: Mech
     """A published expression in the symbols of the derived equations."""
     x = replaced(x, {d: _rate_symbol(d) for d in x.atoms(sp.Derivative)})
     x = replaced(x, {f: sp.Symbol(f.func.__name__) for f in x.atoms(AppliedUndef)})
-    symbols = symbols_in(x)
+    symbols = free_symbols_in(x)
     parameters = {n for n in mechanism.symbols if n not in known}
     unknown = sorted(s.name for s in symbols if s.name not in known and s.name not in parameters)
     if unknown:

@@ -50,8 +50,8 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
     v = tuple(sp.Symbol(f"{name}_dot", **real) for name in mechanism.speed_names)
     by_name = dict(zip(mechanism.speed_names, v, strict=True))
-    u, u_dot, latex = [], [], {s: latex_names.symbol(s.name) for s in q}
-    latex |= {s: rf"\dot{{{latex_names.symbol(n)}}}" for n, s in by_name.items()}
+    u, u_dot, latex = [], [], {s: latex_names.latex_symbol(s.name) for s in q}
+    latex |= {s: rf"\dot{{{latex_names.latex_symbol(n)}}}" for n, s in by_name.items()}
     for speed in speeds:
         name = speed if isinstance(speed, str) else speed.name
         own = by_name[name] if isinstance(speed, str) else sp.Symbol(name, **real)
@@ -59,8 +59,8 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
         dots = r"\ddot" if isinstance(speed, str) else r"\dot"
         u.append(own)
         u_dot.append(rate)
-        latex[rate] = rf"{dots}{{{latex_names.symbol(name)}}}"
-        latex.setdefault(own, latex_names.symbol(name))
+        latex[rate] = rf"{dots}{{{latex_names.latex_symbol(name)}}}"
+        latex.setdefault(own, latex_names.latex_symbol(name))
     inputs = {name: sp.Symbol(name, real=True) for name in mechanism.inputs}
     loads = [c.constraint for c in mechanism.constraints if isinstance(c, NonIdeal)] + load_names(mechanism)
     magnitudes = {name: sp.Symbol(f"N_{name}", nonnegative=True) for name in loads}

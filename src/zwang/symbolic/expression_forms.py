@@ -22,7 +22,7 @@ from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
-from zwang.symbolic.sympy_types import as_expr, symbols_in
+from zwang.symbolic.sympy_types import as_expr, free_symbols_in
 
 ROUNDING = 1e-10  # entries of rotations within this of an integer are rounded: files contain a rounded pi / 2
 __all__ = ["CSEForm", "ExpandedForm", "TraceBackend", "map_expressions"]
@@ -66,7 +66,7 @@ def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> 
         return tuple(_formula(item, parameters) for item in value)
     if not isinstance(value, sp.Basic):
         return value
-    known = {s: parameters[str(s)](s) for s in symbols_in(value) if str(s) in parameters}
+    known = {s: parameters[str(s)](s) for s in free_symbols_in(value) if str(s) in parameters}
     return substitute_in(value, known) if known else value
 
 
@@ -98,7 +98,7 @@ class ExpandedForm:
     def _polynomial(self, x: sp.Expr) -> Any:
         if not x.free_symbols:
             return exact(x) if x.is_Number else self.ring.atom(x)
-        return substitute_in(x, {s: self.ring.atom(s) for s in symbols_in(x)})
+        return substitute_in(x, {s: self.ring.atom(s) for s in free_symbols_in(x)})
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:
         """The mechanism with scalars for its parameters."""
@@ -107,7 +107,7 @@ class ExpandedForm:
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
         """Float values of an array of scalars, for values of the symbols by name."""
         shown = [self.show(x) for x in np.ravel(array)]
-        return np.array([value_of(x, known) for x in shown], dtype=float).reshape(np.shape(array))
+        return np.array([float_value(x, known) for x in shown], dtype=float).reshape(np.shape(array))
 
     def show(self, x: Any) -> sp.Expr:
         """The SymPy expression of a scalar."""
@@ -130,7 +130,7 @@ class CSEForm:
 
     def of(self, expression: sp.Expr) -> Any:
         """The scalar of an expression."""
-        for s in sorted(symbols_in(expression) - self._scalars.keys(), key=str):
+        for s in sorted(free_symbols_in(expression) - self._scalars.keys(), key=str):
             self._scalars[s] = self.graph.make(Real, "input", (), (0, len(self.inputs)))
             self.inputs.append(s)
         return substitute_in(expression, self._scalars)
@@ -297,7 +297,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def value_of(expression: Any, known: Mapping[str, Any]) -> float:
+def float_value(expression: Any, known: Mapping[str, Any]) -> float:
     """The float value of an expression, for values of its symbols by name.
 
     Raises ParameterError for a symbol without a value.

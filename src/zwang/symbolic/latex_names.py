@@ -12,7 +12,7 @@ _GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", 
           "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"}  # fmt: skip
 
 
-def symbol(name: str) -> str:
+def latex_symbol(name: str) -> str:
     """A name as LaTeX: letters and Greek names as symbols, `a_b` with an index, else escaped text."""
     head, *tail = name.split("_")
     if not re.fullmatch(r"[A-Za-z]+\d*", head) or not all(re.fullmatch(r"[A-Za-z0-9,]+", t) for t in tail):

@@ -25,7 +25,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activation_rate, activations, applied_forces
 from zwang.simulation.step_tangent import Direction, displacement_rate
-from zwang.symbolic.elimination import pivots, solve
+from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.numeric_probe import independent_rows
 
 
@@ -94,14 +94,14 @@ def linear_matrices(m: Mechanism, at: LinearisationState, chosen: Structure) -> 
     # S T = 1 for the independent entries of x, G T = 0
     S = np.eye(N, dtype=int)[chosen.states]
     right = np.concatenate([np.zeros((len(G), n), int), np.eye(n, dtype=int)])
-    T = solve(np.concatenate([G, S]), right, chosen.state_pivots)
+    T = solve_exactly(np.concatenate([G, S]), right, chosen.state_pivots)
     problem = _AccelerationProblem(m, at, A, chosen)
     # the acceleration and the constraint forces of the state itself
     zero = (np.zeros(nv, int), np.zeros(k, int))
     r, s, _ = _residuals(m, at, zero, chosen.rows)
     a = problem.solved(r[:, None], s[:, None])[:, 0]
     load = problem.M @ a - r
-    multipliers = solve(A @ A.T, (A @ load)[:, None], chosen.force_pivots)[:, 0] if k else zero[1]
+    multipliers = solve_exactly(A @ A.T, (A @ load)[:, None], chosen.force_pivots)[:, 0] if k else zero[1]
     # d(v_dot, z_dot) along each direction: the columns of T, and unit controls
     still = np.zeros(len(at.u), int)
     directions = [Direction(x[:nv], x[nv : 2 * nv], x[2 * nv :], still) for x in T.T]
@@ -129,13 +129,13 @@ class _AccelerationProblem:
         self._order, self._free = chosen.velocity_pivots, len(chosen.velocities)
         zero = np.zeros((len(A), self._free), int)
         right = np.concatenate([zero, np.eye(self._free, dtype=int)])
-        self.V = solve(self._K, right, self._order)
+        self.V = solve_exactly(self._K, right, self._order)
 
     def solved(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
         """The accelerations (nv, n) of the forces r (nv, n) with A a = s (k, n)."""
-        p = solve(self._K, np.concatenate([s, np.zeros((self._free, s.shape[1]), int)]), self._order)
+        p = solve_exactly(self._K, np.concatenate([s, np.zeros((self._free, s.shape[1]), int)]), self._order)
         reduced = self.V.T @ (self.M @ self.V)  # positive definite: pivots down the diagonal
-        z = solve(reduced, self.V.T @ (r - self.M @ p), [(i, i) for i in range(self._free)])
+        z = solve_exactly(reduced, self.V.T @ (r - self.M @ p), [(i, i) for i in range(self._free)])
         return self.V @ z + p
 
 

@@ -12,7 +12,7 @@ from zwang.kinematics.configuration import integrate_configuration, normalized_c
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.expression_forms import mechanism_in_scalars
 from zwang.symbolic.sympy_backend import substitute_in
-from zwang.symbolic.sympy_types import symbols_in
+from zwang.symbolic.sympy_types import free_symbols_in
 
 RANK = 1e-9
 TIME = 0.37  # [s] at which constraints that depend on time are evaluated
@@ -25,7 +25,7 @@ _VALUES = [0.93, 1.07, 0.98, 1.03, 0.91, 1.01, 1.09, 0.96]
 
 def value_near(expression: sp.Expr) -> float:
     """A number for an expression, with values near 1 for its symbols, which give admissible inertias."""
-    values = {s: _VALUES[sum(map(ord, s.name)) % 8] for s in symbols_in(expression)}
+    values = {s: _VALUES[sum(map(ord, s.name)) % 8] for s in free_symbols_in(expression)}
     return float(substitute_in(expression, values))
 
 
@@ -87,7 +87,7 @@ def rank(A: np.ndarray) -> int:
     return int(np.linalg.matrix_rank(A, tol=RANK * max(1.0, np.abs(A).max(initial=0)))) if A.size else 0
 
 
-def independent_velocities(A: np.ndarray) -> list[int]:
+def independent_columns(A: np.ndarray) -> list[int]:
     """The independent velocities of A v = 0: the columns without a pivot by complete pivoting."""
     R = A.copy()
     dependent: list[int] = []

@@ -16,7 +16,7 @@ from zwang.errors import DescriptionError, SolveError
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.symbolic import derivation
 from zwang.symbolic.derived_equations import DerivedEquations
-from zwang.symbolic.expression_forms import value_of
+from zwang.symbolic.expression_forms import float_value
 from zwang.symbolic.sympy_types import matrix_entries
 from zwang.symbolic.wrenches import applied_wrenches, is_wrapped, wrenches_on_bodies
 
@@ -83,7 +83,7 @@ def _force_magnitude(e: DerivedEquations, name: str, known: Mapping[str, float])
         trial[f"N_{name}"] = magnitude
         mass, rhs = e.evaluate(trial)
         trial |= {x.name: a for x, a in zip(e.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
-        found = float(np.linalg.norm([value_of(x, trial) for x in matrix_entries(e.multipliers[name])]))
+        found = float(np.linalg.norm([float_value(x, trial) for x in matrix_entries(e.multipliers[name])]))
         if abs(found - magnitude) <= 1e-14 * (1 + found):
             return found
         magnitude = found

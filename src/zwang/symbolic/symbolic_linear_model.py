@@ -32,9 +32,9 @@ from zwang.symbolic.linear_matrices import (
     linear_matrices,
     structure,
 )
-from zwang.symbolic.numeric_probe import independent_velocities, kinematics_near, value_near
+from zwang.symbolic.numeric_probe import independent_columns, kinematics_near, value_near
 from zwang.symbolic.sympy_backend import substitute_in, unreal_part
-from zwang.symbolic.sympy_types import as_expr, matrix_entries, symbols_in
+from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries
 
 CONSISTENT = 1e-9  # violation and velocity residual of the state, where the symbols have values near 1
 NAMES = ("A", "B", "C", "D", "displacement")
@@ -140,7 +140,7 @@ class SymbolicLinearModel:
             )
         known = {str(name): float(np.asarray(x)) for name, x in params.items()}
         q, v, control = (
-            np.array([float(substitute_in(x, {s: known[s.name] for s in symbols_in(x)}))
+            np.array([float(substitute_in(x, {s: known[s.name] for s in free_symbols_in(x)}))
                       for x in matrix_entries(part)])
             for part in (self.q, self.v, self.control)
         )  # fmt: skip
@@ -189,7 +189,7 @@ class SymbolicLinearModel:
 
         def text(values: Any) -> dict[str, Any]:
             def of(x: sp.Expr) -> Any:
-                return substitute_in(x, {s: values[number[s.name]] for s in symbols_in(x)})
+                return substitute_in(x, {s: values[number[s.name]] for s in free_symbols_in(x)})
 
             found = self._text.matrices(of)._asdict()
             return {name: np.ravel(found[name]) for name in names}
@@ -277,7 +277,7 @@ def _structure(
         T = scipy.linalg.null_space(G, rcond=RANK) if len(G) else np.eye(G.shape[1])
         return independent_states(T, names, states)
 
-    return structure(numbers, LinearisationState(q, v, z, u, time), independent_velocities, chosen)
+    return structure(numbers, LinearisationState(q, v, z, u, time), independent_columns, chosen)
 
 
 def _outputs(

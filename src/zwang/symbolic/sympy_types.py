@@ -13,7 +13,7 @@ def as_expr(x: Any) -> sp.Expr:
     return cast(sp.Expr, x)
 
 
-def symbols_in(x: sp.Basic | sp.MatrixBase) -> set[sp.Symbol]:
+def free_symbols_in(x: sp.Basic | sp.MatrixBase) -> set[sp.Symbol]:
     """The free symbols of an expression or a matrix."""
     return cast("set[sp.Symbol]", x.free_symbols)
 

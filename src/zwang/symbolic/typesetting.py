@@ -14,8 +14,8 @@ import sympy as sp
 
 from zwang.symbolic.derived_equations import DerivedEquations
 from zwang.symbolic.expression_forms import Definition, ExpandedForm
-from zwang.symbolic.latex_names import escaped, symbol
-from zwang.symbolic.sympy_types import matrix_entries, replaced, symbols_in
+from zwang.symbolic.latex_names import escaped, latex_symbol
+from zwang.symbolic.sympy_types import free_symbols_in, matrix_entries, replaced
 
 OPEN_DEFINITIONS = 12  # a notebook folds the definitions if there are more
 LARGEST_PART = 150  # largest number of formulas that a notebook shows of one part
@@ -32,7 +32,7 @@ class DerivationStep:
 
 def _names(expression: Any, latex: Mapping[sp.Symbol, str]) -> dict[sp.Symbol, str]:
     symbols = expression.free_symbols
-    return {s: latex.get(s) or symbol(s.name) for s in symbols}
+    return {s: latex.get(s) or latex_symbol(s.name) for s in symbols}
 
 
 def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
@@ -258,7 +258,7 @@ def python(e: DerivedEquations) -> str:
     defined, mass, rhs = e._cse
     expressions = [*(x for _, x in defined), *matrix_entries(mass), *matrix_entries(rhs)]
     inner = {s for s, _ in defined}
-    symbols = sorted(set[sp.Symbol]().union(*(symbols_in(x) for x in expressions)) - inner, key=str)
+    symbols = sorted(set[sp.Symbol]().union(*(free_symbols_in(x) for x in expressions)) - inner, key=str)
     safe = {s: sp.Symbol(f"s{k}") for k, s in enumerate(symbols)} | {
         s: sp.Symbol(f"x{k}") for k, (s, _) in enumerate(defined)
     }

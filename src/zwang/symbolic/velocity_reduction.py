@@ -19,12 +19,12 @@ from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.elimination import pivots, solve
+from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.expression_forms import map_expressions
 from zwang.symbolic.numeric_probe import (
     NumericProbe,
+    independent_columns,
     independent_rows,
-    independent_velocities,
     numeric_rows,
     rank,
     value_near,
@@ -64,7 +64,7 @@ class VelocityReduction:
         """lambda (k,) of A^T lambda = excess, from the normal equations A A^T lambda = A excess."""
         gram = self.A @ self.A.T
         order = pivots(np.array([[_is_present(x) for x in row] for row in gram]))
-        return solve(gram, (self.A @ excess).reshape(-1, 1), order)[:, 0]
+        return solve_exactly(gram, (self.A @ excess).reshape(-1, 1), order)[:, 0]
 
 
 def _is_present(x: Any) -> float:
@@ -92,7 +92,7 @@ def chosen_velocities(
             "the mechanism is over-constrained and moves elsewhere, give a `home` there"
         )
     if speeds is None:
-        return [mechanism.speed_names[k] for k in independent_velocities(A)]
+        return [mechanism.speed_names[k] for k in independent_columns(A)]
     if isinstance(speeds, str) or not isinstance(speeds, Sequence):
         raise DescriptionError(f"speeds is {speeds!r}; give a list of velocity names and PointSpeeds")
     chosen = [_checked(mechanism, s) for s in speeds]
@@ -106,12 +106,12 @@ def chosen_velocities(
             f"mechanism {mechanism.name!r} has {free} degrees of freedom ({mechanism.nv} velocities, "
             f"{constrained} independent constraint rows) but {len(chosen)} velocities were given; "
             f"give {free}, such as "
-            f"{[mechanism.speed_names[k] for k in independent_velocities(A)]}"
+            f"{[mechanism.speed_names[k] for k in independent_columns(A)]}"
         )
     if total < mechanism.nv:
         raise DescriptionError(
             f"the velocities {[_name(s) for s in chosen]} are linearly dependent under the constraints; "
-            f"choose others, such as {[mechanism.speed_names[k] for k in independent_velocities(A)]}"
+            f"choose others, such as {[mechanism.speed_names[k] for k in independent_columns(A)]}"
         )
     return chosen
 
@@ -179,7 +179,7 @@ def velocity_reduction(
     right = np.zeros((k + m, m + 1), int).astype(object)
     right[k:, :m] = np.eye(m, dtype=int)
     right[:k, m] = -known.a[kept]
-    solved = solve(K, right, order)
+    solved = solve_exactly(K, right, order)
     V, v0 = solved[:, :m], solved[:, m]
     v = V @ np.asarray(u) + v0
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
@@ -189,12 +189,12 @@ def velocity_reduction(
         [*q, t],
         rates,
     )
-    v_rate = solve(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
+    v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
 
     def V_rate() -> np.ndarray:
         """From K V = (0; 1): K V_dot = -K_dot V."""
         _, K_rate = derivative_along(lambda x: stacked(x[:-1], x[-1]), [*q, t], rates)
-        return solve(K, -(K_rate @ V), order)
+        return solve_exactly(K, -(K_rate @ V), order)
 
     names = tuple(known.names[i] for i in kept)
     return VelocityReduction(names, known.names, tuple(kept), known.A[kept], V, v0, v, v_rate, V_rate)

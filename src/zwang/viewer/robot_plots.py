@@ -64,7 +64,7 @@ def plot_ellipsoids(
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise DescriptionError(f"there is no ellipsoid {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
-    configurations = np.atleast_2d(validation.array(q, "q"))
+    configurations = np.atleast_2d(validation.real_values(q, "q"))
     arms = [_chain_points(m, row, frame) for row in configurations]
     found = [manipulability(m, row, frame, part="position", **options) for row in configurations]
     reach = max(np.ptp(np.concatenate(arms), axis=0).max(), 1e-9)

@@ -158,7 +158,7 @@ def preamble(dtype: str, functions: str | None = None) -> str:
     return Template(head).substitute(real=real, word=word, bits=bits)
 
 
-def number_text(value: float, dtype: str) -> str:
+def c_number(value: float, dtype: str) -> str:
     """A number of the type `real` as a C expression, with as many digits as identify it."""
     if value != value:
         return "(real)NAN"
@@ -232,7 +232,7 @@ class _CWriter:
     # ---------------------------------------------------------------------------- constants, inputs, tables
 
     def _const(self, instruction: Instruction, args: list[str]) -> None:
-        self.names[instruction.out[0]] = number_text(instruction.data, self.dtype)
+        self.names[instruction.out[0]] = c_number(instruction.data, self.dtype)
 
     def _index(self, instruction: Instruction, args: list[str]) -> None:
         self.names[instruction.out[0]] = (
@@ -271,7 +271,7 @@ class _CWriter:
             self.line(f"{output}[{k}] = {name if i is None else f'{name}[{i}]'};")
 
     def _table(self, instruction: Instruction, args: list[str]) -> None:
-        numbers = [number_text(x, self.dtype) for x in instruction.data]
+        numbers = [c_number(x, self.dtype) for x in instruction.data]
         self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
 
     def _index_table(self, instruction: Instruction, args: list[str]) -> None:

@@ -24,7 +24,7 @@ def placeholders(like: Real, count: int) -> np.ndarray:
     return nodes
 
 
-def substitute(outputs: Any, values: Mapping[Any, Any]) -> np.ndarray:
+def substitute_nodes(outputs: Any, values: Mapping[Any, Any]) -> np.ndarray:
     """The outputs, an array, with values in place of placeholders.
 
     Raises TraceError where the body of a loop or branch depends on a placeholder.

@@ -17,7 +17,7 @@ from zwang.scalar import FloatBackend
 from zwang.scalar.arrays import clamped_index
 
 
-def evaluate(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
+def interpret(program: Program, inputs: Mapping[str, Any], dtype: Any = "float64") -> dict[str, np.ndarray]:
     """The outputs of a program by interpretation, lane by lane.
 
     inputs: for each input of the program an array of shape (size,) or (lanes, size). dtype: "float64" or

@@ -33,7 +33,7 @@ from zwang.compiler.passes.program_builder import (
     polynomial,
     select,
     sqrt,
-    table,
+    table_value,
 )
 
 TWO_OVER_PI = 2 / math.pi
@@ -115,7 +115,7 @@ def reduce_huge(x: Operand, *, with_error: bool) -> Reduced:
 
     def add_piece(j: Operand, carry: list[Operand], captured: list[Operand]) -> list[Operand]:
         y, is_scaled = captured
-        piece = select(is_scaled, table(scaled, j), table(plain, j))
+        piece = select(is_scaled, table_value(scaled, j), table_value(plain, j))
         high = y * piece
         low = fms(y, piece, high)
         return _accumulate(_accumulate(carry, _modulo_4(high)), _modulo_4(low))

@@ -238,7 +238,7 @@ def select(condition: Operand, a: Any, b: Any) -> Operand:
     return condition.builder.write("select", (condition.value, first.value, second.value), kind)
 
 
-def table(values: Sequence[float], index: Operand) -> Operand:
+def table_value(values: Sequence[float], index: Operand) -> Operand:
     return index.builder.write("table", (index.value,), "real", tuple(values))
 
 

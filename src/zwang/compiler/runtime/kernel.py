@@ -15,7 +15,7 @@ from zwang.compiler.backends.llvm.packing import input_padding
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
 from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.runtime import cache as object_cache
-from zwang.compiler.runtime.processor import MachineCode, assemble, host
+from zwang.compiler.runtime.processor import MachineCode, host, object_code
 
 ROLLOUT_FUNCTION = ctypes.CFUNCTYPE(
     ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
@@ -74,7 +74,7 @@ def _aligned(size: int) -> int:
 def _assembled_body(program: Program, lanes: Lanes) -> bytes:
     """The size of the stack frame (8 bytes), then the object code of the program's body."""
     emitted = emit(program, lanes)
-    return emitted.frame_bytes.to_bytes(8, "little") + assemble(emitted.text)
+    return emitted.frame_bytes.to_bytes(8, "little") + object_code(emitted.text)
 
 
 def _object_code(
@@ -104,7 +104,7 @@ def _state_copies(program: Program, lanes: Lanes) -> list[int]:
 @cache
 def _entry_points(lanes: Lanes, use_cache: bool) -> MachineCode:
     code = _object_code(
-        "entry points", lanes, use_cache, lambda: assemble(entry_points(lanes, host().is_x86))
+        "entry points", lanes, use_cache, lambda: object_code(entry_points(lanes, host().is_x86))
     )
     return MachineCode(code, ("ufunc_loop", "batch", "rollout"))
 

@@ -7,7 +7,7 @@ import time
 
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.template_files import fill_template
-from zwang.compiler.runtime.processor import MachineCode, assemble, host
+from zwang.compiler.runtime.processor import MachineCode, host, object_code
 
 CHAINS = 16  # independent chains of operations, which hide the latency of one
 ITERATIONS = 200_000
@@ -18,7 +18,7 @@ def peak_gflops(dtype: str = "float64", *, repeats: int = 20) -> float:
     counts two.
     """
     lanes = Lanes(dtype, host().width(dtype))
-    code = MachineCode(assemble(peak_text(lanes)), ("peak",))
+    code = MachineCode(object_code(peak_text(lanes)), ("peak",))
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(code["peak"])
     sum_buffer = (ctypes.c_char * 256)()
     best = float("inf")

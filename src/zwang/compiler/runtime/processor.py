@@ -101,7 +101,7 @@ def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> A
     )
 
 
-def assemble(text: str, processor: Processor | None = None) -> bytes:
+def object_code(text: str, processor: Processor | None = None) -> bytes:
     """The object code of LLVM IR. Raises CompileError for invalid IR."""
     code_length = len(text) - max(text.find("\ndefine"), 0)  # tables come first
     optimisation = OPTIMISATION if code_length < LARGE else LOW_OPTIMISATION

@@ -19,7 +19,7 @@ JOINT = numbers_of(mujoco.mjtJoint)
 _HINGES = (JOINT.mjJNT_HINGE, JOINT.mjJNT_BALL)
 
 
-def check(source: MjcfModel) -> None:
+def check_plausibility(source: MjcfModel) -> None:
     """Warns with PlausibilityWarning of implausible numbers. Raises LoadError for invalid ones."""
     m, elements = source.model, list(source.files.elements())
     check_ranges(elements)

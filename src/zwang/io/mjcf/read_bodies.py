@@ -33,7 +33,7 @@ GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
 TRANSMISSION = numbers_of(mujoco.mjtTrn)
 
 
-def structural(x: Any) -> Any:
+def nearest_structural(x: Any) -> Any:
     """x as a float, or as the integer 0, 1 or -1 if it differs from it by rounding only."""
     nearest = round(float(x)) if abs(x) < 2 else 2
     return nearest if abs(nearest) <= 1 and abs(x - nearest) <= ROUNDING else float(x)
@@ -48,7 +48,7 @@ def matrix_of(quaternion: Any) -> Matrix3:
     """The rotation matrix of a quaternion (w, x, y, z), with structural zeros and ones."""
     q = np.asarray(quaternion, float)
     R = rotations.from_quaternion(q / np.linalg.norm(q))
-    return tuple(tuple(structural(x) for x in row) for row in R)  # type: ignore[return-value]
+    return tuple(tuple(nearest_structural(x) for x in row) for row in R)  # type: ignore[return-value]
 
 
 def bodies(source: MjcfModel) -> tuple[Body, ...]:
@@ -158,7 +158,7 @@ def _rotor_inertia(source: MjcfModel, joint: int) -> float:
 
 
 def _axis(axis: Any) -> tuple[Any, ...]:
-    return tuple(structural(x) for x in axis)
+    return tuple(nearest_structural(x) for x in axis)
 
 
 def _number(x: Any) -> Any:

@@ -10,7 +10,7 @@ from zwang.io.mjcf.solver_parameters import solimp_of, solref_of
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 
 
-def contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, ...]:
+def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, ...]:
     """The explicit contact pairs and the contact exclusions of the model."""
     m = source.model
     _check_height_fields(source)

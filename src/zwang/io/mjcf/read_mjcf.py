@@ -18,7 +18,7 @@ from zwang.io.mjcf import (
 )
 from zwang.io.mjcf.compiled_model import MjcfModel, compile_model
 from zwang.io.mjcf.model_files import read_model_files
-from zwang.io.mjcf.plausibility import check
+from zwang.io.mjcf.plausibility import check_plausibility
 from zwang.io.mjcf.solver_parameters import note_clamped_parameters
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
@@ -39,7 +39,7 @@ def read_mjcf(
     for invalid contents.
     """
     source = compile_model(read_model_files(Path(path), text, asset_dirs), strict)
-    check(source)
+    check_plausibility(source)
     note_clamped_parameters(source)
     try:
         return _mechanism(source)
@@ -61,7 +61,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     constraints = read_constraints.equalities(source, kept)
     names = [force.name for force in actuators if isinstance(force, Actuator)]
     keyframes = read_options.keyframes(source, names)
-    contacts = read_contacts.contacts(source)
+    contacts = read_contacts.explicit_contacts(source)
     sensor_reader = read_sensors.SensorReader(source, kept, set(names))
     sensors = sensor_reader.sensors()
     source.note(

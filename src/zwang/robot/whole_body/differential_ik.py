@@ -134,7 +134,7 @@ def _speed_limits(m: Mechanism, given: Any) -> np.ndarray:
     if given is False:
         return speeds
     if given is not True:
-        speeds = validation.array(given, "speed_limits")
+        speeds = validation.real_values(given, "speed_limits")
         if speeds.shape != (m.nv,) or not (speeds > 0).all():
             raise StateError(
                 f"speed_limits must be {m.nv} positive numbers, infinite where there is no limit"

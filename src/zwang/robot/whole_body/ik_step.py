@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, array, concatenated
+from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.whole_body.problem import WholeBodyProblem
@@ -29,7 +29,7 @@ from zwang.robot.whole_body.step_rows import (
     TaskRows,
     TaskTarget,
     avoidance_rows,
-    limit_rows,
+    bound_rows,
     loop_rows,
     plain_rows,
     posture_error,
@@ -84,7 +84,7 @@ def displacement(
     scale = max([1.0, *(float(w) ** 2 for level in levels for rows in level.rows for w in rows.weight)])
     R = COMPLIANCE / scale
     bounds = step_bounds(problem, q, h)
-    limits = [*limit_rows(problem, bounds, q, R), *avoidance_rows(problem, kinematics, R)]
+    limits = [*bound_rows(problem, bounds, q, R), *avoidance_rows(problem, kinematics, R)]
     held = [(rows.J, rows.e) for rows in loop_rows(problem, kinematics)]
     failed: Any = 0.0 > 1.0
     x = np.zeros(problem.mechanism.nv)
@@ -139,7 +139,7 @@ def _solved(
     M = np.zeros((nv, nv), int).astype(object)
     for k, d in enumerate(level.diagonal):
         M[k, k] = d
-    x_free = array([p / d for p, d in zip(level.pull, level.diagonal, strict=True)])
+    x_free = scalar_array([p / d for p, d in zip(level.pull, level.diagonal, strict=True)])
     gauss = GaussProblem(M, x_free, problem.parents)
     soft = [
         plain_rows(f"task {k}", "equality", own.J, gain * own.e, list(1 / own.weight**2))
@@ -195,4 +195,4 @@ def _within(x: np.ndarray, bounds: Sequence[StepBounds]) -> np.ndarray:
     values = list(x)
     for k, lower, upper in bounds:
         values[k] = minimum(maximum(values[k], lower), upper)
-    return array(values)
+    return scalar_array(values)

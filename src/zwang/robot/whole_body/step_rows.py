@@ -14,7 +14,7 @@ import numpy as np
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
-from zwang.constraint.rows import Rows, array
+from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import difference_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -90,7 +90,7 @@ def step_bounds(problem: WholeBodyProblem, q: Any, h: Any) -> list[StepBounds]:
     return found
 
 
-def limit_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any, R: float) -> list[Rows]:
+def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any, R: float) -> list[Rows]:
     """One-sided rows of the bounds, x_k >= lower and -x_k >= -upper, and of the angles of ball joints."""
     nv, parts = problem.mechanism.nv, []
     unit = np.eye(nv, dtype=int)
@@ -131,7 +131,7 @@ def plain_rows(name: str, kind: str, J: np.ndarray, aref: Any, R: Sequence[float
         (name,) * n,
         (kind,) * n,
         J,
-        array(list(aref)),
+        scalar_array(list(aref)),
         np.array(R, dtype=float),
         position=zero,
         velocity=zero,

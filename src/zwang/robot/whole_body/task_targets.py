@@ -68,7 +68,7 @@ def _of_task(m: Mechanism, task: WeightedTask, target: Any, what: str) -> dict[s
     if isinstance(task, FrameTask):
         return _of_frame(task, target, what)
     if isinstance(task, ComTask):
-        position = validation.array(target, what)
+        position = validation.real_values(target, what)
         if position.shape[-1:] != (3,):
             raise ShapeError(
                 f"{what}, of the centre of mass, must have the shape (..., 3); its shape is {position.shape}"

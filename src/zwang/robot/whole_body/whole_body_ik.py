@@ -114,7 +114,7 @@ def whole_body_ik(
     for name, value in (("iterations", iterations), ("restarts", restarts), ("seed", seed)):
         if value < 0 or (value > MOST and name != "seed"):
             raise DescriptionError(f"{name} is {short_repr(value)}; it must be from 0 to {MOST:,}")
-    both = validation.array(tolerance, "tolerance")
+    both = validation.real_values(tolerance, "tolerance")
     if both.shape not in ((), (2,)) or not (both > 0).all():
         raise DescriptionError(f"tolerance is {short_repr(tolerance)}; give positive numbers [m] and [rad]")
     position, orientation = np.broadcast_to(both, 2).tolist()
