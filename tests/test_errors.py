@@ -79,6 +79,9 @@ def _misuses_found_at_random() -> dict[str, Any]:
     masked, zero = np.ma.masked_array([1.0, 2.0], [True, False]), [0.0, 0.0]
     return {
         "an integer beyond floats": lambda: fast.forward_dynamics(10**400, zero, zero),
+        "masked elements of a step": lambda: fast.step(masked, zero, zero, step=0.01),
+        "a ragged control": lambda: zw.linearize(arm, zero, control=[[1], [1, 2]]),
+        "several numbers of steps": lambda: fast.rollout(zero, zero, zero, steps=np.array([2, 3])),
         "a time that is ragged": lambda: fast.integrate_configuration(zero, zero, [1, [2, 3]]),
         "masked elements": lambda: fast.frame_jacobian(masked, tip),
         "a set for a tolerance": lambda: zw.robot.solve_ik(arm, tip, [0, 0, 1], tolerance={1, 2}),

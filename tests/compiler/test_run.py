@@ -169,8 +169,12 @@ def test_a_wrong_shape_is_reported_with_the_expected_one() -> None:
         DOUBLE(q, v)
 
 
-@pytest.mark.parametrize("bad", ["abc", ["a"] * 9, [1j] * 9, None, [None] * 9, [object()] * 9])
+MASKED = np.ma.masked_array(np.ones(9), [True] + [False] * 8)  # NumPy would take what is under the mask
+
+
+@pytest.mark.parametrize("bad", ["abc", ["a"] * 9, [1j] * 9, None, [None] * 9, [object()] * 9, MASKED])
 def test_arguments_that_are_not_numbers_are_rejected_by_name(bad: object) -> None:
+    DOUBLE.prepare(worlds=1)
     with pytest.raises((StateError, ShapeError), match="'q'"):
         DOUBLE(bad, [1, 2], [3])
 

@@ -15,7 +15,7 @@ from zwang.api.validation import checked_mechanism
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import symbols_of
+from zwang.scalar import is_scalar, symbols_of
 
 if TYPE_CHECKING:
     from zwang.symbolic.symbolic_linear_model import SymbolicLinearModel
@@ -110,4 +110,8 @@ def linearize(
 
 def _has_symbols(values: Any) -> bool:
     """Whether an entry of a vector has symbols."""
-    return values is not None and any(symbols_of(x) for x in np.asarray(values, dtype=object).flat)
+    try:
+        entries = np.asarray(values, dtype=object).flat
+    except ValueError:  # rows of different lengths, which are told as an invalid vector
+        return False
+    return any(is_scalar(x) and symbols_of(x) for x in entries)

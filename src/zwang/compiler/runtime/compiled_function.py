@@ -82,7 +82,10 @@ class CompiledFunction:
             result = self._function(*arrays)
         except Exception:  # that of a tensor or symbol of another library may have any type
             return self._checked_call(*arrays)
-        return result if self._failures[0] == failures else self._checked_call(*arrays)
+        first = result[0] if type(result) is tuple else result
+        if type(first) is np.ndarray and self._failures[0] == failures:
+            return result
+        return self._checked_call(*arrays)  # NumPy gives arrays of another type for arguments of that type
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, also in another process, are compiled from the program, because machine code cannot be
@@ -229,7 +232,7 @@ class CompiledFunction:
         Raises StateError if it does not consist of real numbers, and ShapeError for a wrong size.
         """
         try:
-            converted = np.asarray(array)
+            converted = real_array(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
             if converted.dtype.kind not in REAL:
                 converted = real_array(converted)
             converted = converted.astype(self.dtype, copy=False)

@@ -39,7 +39,10 @@ class KeptRollouts:
         Arguments are those of `run_steps`, whose errors are raised.
         """
         key = (type(steps), steps, type(every), every, over_time, *[(x.shape, x.dtype) for x in arrays])
-        free = self._free.get(key)
+        try:
+            free = self._free.get(key)
+        except TypeError:  # steps or every is no number; `run_steps` raises the error
+            free = None
         if free is None:
             return self._first_call(key, arrays, steps, every, over_time)
         try:
