@@ -16,6 +16,7 @@ from zwang.scalar import (
     cond,
     floor,
     fori_loop,
+    lane_by_lane,
     lane_maximum,
     sin,
     sqrt,
@@ -85,6 +86,18 @@ def dynamic_bounds(x, y):
     return [s, a[0] * a[1], where(rest > 0, sqrt(where(rest > 0, rest, 0.0)), s)]
 
 
+def lane_by_lane_products(x, y):
+    """A loop up to the number of the lane itself, for one lane after the other."""
+
+    def own(carry):
+        s, a = carry
+        count = lane_maximum(floor(3 + x[0]), 6)
+        return fori_loop(0, count, lambda i, c: (c[0] * c[1][i] + y[1], c[1].set(i, c[0] * x[3])), (s, a))
+
+    s, a = lane_by_lane(own, (x[2], array_of([*x, *y])))
+    return [s, a[0] + a[1] * a[2]]
+
+
 def held_iteration(x, y):
     """Newton's method for z^3 + z = x y, of which only the last step is differentiated."""
     p = x[0] * y[0]
@@ -101,7 +114,9 @@ def held_iteration(x, y):
     return [(z - (z * z * z + z - p) / slope) * x[1]]
 
 
-@pytest.mark.parametrize("text", [nested_loops, active_rows, dynamic_bounds, held_iteration])
+@pytest.mark.parametrize(
+    "text", [nested_loops, active_rows, dynamic_bounds, lane_by_lane_products, held_iteration]
+)
 def test_reverse_mode_is_the_transpose_of_dual_numbers(text):
     def listed(x, y):
         return np.array(text(x, y), dtype=object)

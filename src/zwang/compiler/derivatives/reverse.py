@@ -226,6 +226,9 @@ class _ReverseSweep:
     def _lane_maximum(self, data: int, x: Any) -> Any:
         return lane_maximum(x, data)
 
+    def _lane(self, _: None) -> Any:
+        return current_backend().lane_number()
+
     def _held(self, _: None, x: Any) -> Any:
         return x
 
