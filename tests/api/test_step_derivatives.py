@@ -108,6 +108,27 @@ def test_derivatives_of_convex_pairs_are_the_limit_of_differences():
     assert np.median(errors) <= 1e-9 and max(errors) <= 1e-7
 
 
+BELT = """<mujoco><option timestep="0.005" density="300" viscosity="0.5" wind="1 .3 .2"/><worldbody>
+<geom type="plane" size="0 0 1" surfacevel=".5 .2 0"/><body pos="0 0 .097"><freejoint/><geom size=".1"/>
+<site name="s" pos=".05 0 0"/><body pos="0 0 .2"><joint name="b" axis="0 1 0"/><site name="t" pos=".1 .1 .1"/>
+<geom type="ellipsoid" size=".05 .06 .1" fluidshape="ellipsoid"/>
+<body pos="0 0 .2"><joint name="c" axis="1 0 0"/>
+<geom type="capsule" size=".02 .1"/><site name="u" pos="0 .1 .1"/></body></body></body></worldbody>
+<tendon><spatial name="cord" armature=".7" stiffness="20 5 3" damping="1 .5"><site site="t"/><site site="u"/>
+</spatial></tendon><actuator><motor joint="b"/></actuator></mujoco>"""
+
+
+def test_derivatives_of_fluids_tendon_inertia_and_moving_surfaces_are_the_limit_of_differences():
+    m, rng = read_mjcf("belt.xml", text=BELT), np.random.default_rng(4)
+    fast, u = zw.compile(m), np.array([0.3])
+    for _ in range(6):
+        q, v = displaced(m, np.array(m.neutral, float), 1e-3 * rng.normal(size=m.nv)), rng.normal(size=m.nv)
+        found = fast.step_derivatives(q, v, u)
+        expected = differences(fast, q, v, np.zeros(0), u)
+        assert fast.step(q, v, u, outputs=["force"]).force.any() and not found.switching
+        assert relative_error(np.hstack([found.A, found.B]), expected) < 1e-7
+
+
 def test_worlds_are_independent_of_their_neighbours():
     m = zw.load(MODELS / "walker2d.xml")
     fast = zw.compile(m)
