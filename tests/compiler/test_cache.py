@@ -34,13 +34,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the objects that were compiled, not loaded."""
     names: list[str] = []
-    real = kernel.assemble
+    real = kernel.object_code
 
-    def assemble(text: str) -> bytes:
+    def object_code(text: str) -> bytes:
         names.append("entry points" if "@rollout" in text else "body")
         return real(text)
 
-    monkeypatch.setattr(kernel, "assemble", assemble)
+    monkeypatch.setattr(kernel, "object_code", object_code)
     kernel._entry_points.cache_clear()
     return names
 

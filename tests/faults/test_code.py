@@ -20,11 +20,11 @@ def test_code_whose_sections_are_far_apart_is_linked() -> None:
     """
     output = run("""
         import ctypes, gc
-        from zwang.compiler.runtime.processor import MachineCode, assemble, host
+        from zwang.compiler.runtime.processor import MachineCode, host, object_code
 
         rows = "\\n".join(f"  %x{k} = fadd double %x{k - 1}, %x{max(0, k - 7)}" for k in range(1, 60000))
         table = ", ".join(f"double {k / 7!r}" for k in range(64))
-        binary = assemble(f'''
+        binary = object_code(f'''
         @t = internal constant [64 x double] [{table}]
         define double @f(double %x0, i64 %i) {{
         {rows}

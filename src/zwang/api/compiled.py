@@ -285,7 +285,8 @@ class CompiledMechanism(CompiledDerivatives):
         key, wanted = self._key_and_outputs("step", step, integrator, coordinate_reduction, outputs)
         arrays = q, v, activation, control
         found = self._call(key, (*arrays, *self._time(time)) if self._time_dependent else arrays, params)
-        return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=True)))
+        # the time comes last, if constraints depend on it
+        return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
 
     @renamed_arguments(embedding="coordinate_reduction")
     def rollout(

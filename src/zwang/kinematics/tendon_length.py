@@ -13,7 +13,7 @@ from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
-from zwang.mechanism.tree import Placement
+from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import are_constant, divide, less, sqrt, where
 
 TINY = 1e-15  # m: a shorter segment has no direction
@@ -165,11 +165,31 @@ def _side_is_inside(mechanism: Mechanism, wrap: Wrap, placement: Placement) -> b
     """
     if wrap.side is None:
         return False
-    side = mechanism.tree.placement(wrap.side)
-    d = side.p - placement.p
-    if side.link != placement.link or not are_constant(wrap.radius, *d):
+    d = _constant_offset(mechanism.tree, placement, mechanism.tree.placement(wrap.side))
+    if d is None or not are_constant(wrap.radius):
         return None
     return bool(d @ d < wrap.radius * wrap.radius)
+
+
+def _constant_offset(tree: Tree, a: Placement, b: Placement) -> np.ndarray | None:
+    """The offset (3,) between two origins in one configuration, if their distance is that in all of them:
+    both are on one link, or one of them is on the axis of the joint between their links. None if it varies,
+    or depends on symbols.
+    """
+    if a.link == b.link:
+        d = b.p - a.p
+        return d if are_constant(*d) else None
+    for outer, inner in ((a, b), (b, a)):
+        if outer.link == WORLD or tree.links[outer.link].parent != inner.link:
+            continue
+        link = tree.links[outer.link]
+        kind, axis, pitch, *_ = link.joint
+        c = link.R.T @ (inner.p - link.p)  # the inner point in the axes of the outer link
+        if not are_constant(*outer.p, *c, *axis, pitch) or kind == "prismatic" or pitch != 0:
+            return None
+        off_axis = [p if kind == "ball" else np.cross(axis, p) for p in (outer.p, c)]
+        return c - outer.p if any(not np.any(x) for x in off_axis) else None
+    return None
 
 
 def _fixed(placement: Placement, pose: Pose, p: np.ndarray) -> Placement:
