@@ -227,7 +227,9 @@ class _ReverseSweep:
         return lane_maximum(x, data)
 
     def _lane(self, _: None) -> Any:
-        return current_backend().lane_number()
+        backend = current_backend()
+        assert backend is not None
+        return backend.lane_number()
 
     def _held(self, _: None, x: Any) -> Any:
         return x
