@@ -21,7 +21,7 @@ from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 
 MAXIMUM_STEPS = 10**12
 INSTRUCTION_SECONDS = 1.5e-9  # of a vector instruction, before the first call has been timed
-WORTH_THREADS_SECONDS = 5e-5  # of a call from which on several threads are used
+WORTH_THREADS_SECONDS = 2e-4  # of a call on one thread from which on several are used; to wake one takes 5e-5
 LONGEST_PIECE = 0.03  # seconds of a call that need not be interrupted
 
 
@@ -196,8 +196,9 @@ class Rollout:
         """Call the rollout kernel in this thread or in several, depending on the time that it takes; whether
         there was memory.
 
-        The time is that of the last call of the function, for each block of worlds and step, since the number
-        of iterations of a solver is not known before. The first call is timed by its instructions.
+        The time is that of the last call on one thread, for each block of worlds and step, since the number
+        of iterations of a solver is not known before; threads may only have taken less. The first call is
+        timed by its instructions.
         """
         compiled, rollout_kernel = self.compiled, self._arguments
         blocks = self._blocks * steps
@@ -205,10 +206,12 @@ class Rollout:
         started = time.perf_counter()
         if seconds <= (LONGEST_PIECE if compiled.threads == 1 else WORTH_THREADS_SECONDS):
             rollout, kernel = rollout_kernel
-            succeeded, threads = self._function(rollout, 0, self.worlds, kernel), 1
+            succeeded = self._function(rollout, 0, self.worlds, kernel)
+            compiled.block_seconds = (time.perf_counter() - started) / blocks
         else:
-            succeeded, threads = self._run_in_threads(seconds), compiled.threads
-        compiled.block_seconds = (time.perf_counter() - started) * threads / blocks
+            succeeded = self._run_in_threads(seconds)
+            taken = (time.perf_counter() - started) * compiled.threads / blocks
+            compiled.block_seconds = min(compiled.block_seconds or taken, taken)
         return succeeded
 
     def _input_ports(self, over_time: Collection[str]) -> list[int]:
