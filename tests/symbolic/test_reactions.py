@@ -187,6 +187,19 @@ def test_muscles_around_bodies_have_equations_in_seconds_and_say_what_they_have_
         _ = e.joint_reactions
 
 
+SLED = """<mujoco><worldbody><site name="a" pos="-.3 0 .1"/><body><joint name="turn" axis="0 1 0"/>
+<geom size=".05" mass="1" pos="SIDE"/><site name="side" pos="SIDE"/></body>
+<body><joint name="slide" type="slide"/><geom name="ball" size=".1" mass="1"/></body>
+<site name="b" pos=".3 0 .1"/></worldbody><tendon><spatial stiffness="1"><site site="a"/>
+<geom geom="ball" sidesite="side"/><site site="b"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("side", ["0 0 .3", "0 0 .05"])
+def test_tendons_whose_side_frame_may_come_inside_are_refused(side):
+    with pytest.raises(DescriptionError, match=r"side frame 'side'.*zw\.compile"):
+        equations(read_mjcf("sled.xml", text=SLED.replace("SIDE", side)))
+
+
 def test_actuators_on_tendons_have_their_generalised_forces():
     text = case("mujoco_oracle", "car")["parameters"]["xml"]
     e = equations(read_mjcf("car.xml", strict=False, text=text))

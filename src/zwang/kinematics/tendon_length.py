@@ -112,7 +112,7 @@ def tendon_loads(
             first,
             last,
             side,
-            _side_is_inside(mechanism, wrap, placement),
+            side_is_inside(mechanism, wrap, placement),
         )
         before = _direction(first, around.first) / part.divisor
         after = _direction(around.last, last) / part.divisor
@@ -148,7 +148,7 @@ def _segment(
     wrap, placement = wrapped
     pose = placement_pose(poses, placement)
     side = None if wrap.side is None else placement_pose(poses, mechanism.tree.placement(wrap.side)).p
-    around = wrap_around(wrap, pose, first.p, last.p, side, _side_is_inside(mechanism, wrap, placement))
+    around = wrap_around(wrap, pose, first.p, last.p, side, side_is_inside(mechanism, wrap, placement))
     # The points of tangency do no work when they slide along the surface: they count as fixed to the body.
     tangency = [PathPoint(_fixed(placement, pose, p), p) for p in (around.first, around.last)]
     before, jacobian_before = _straight(mechanism, poses, first, tangency[0])
@@ -158,7 +158,7 @@ def _segment(
     return where(around.touches, before + around.length + after, straight), chosen
 
 
-def _side_is_inside(mechanism: Mechanism, wrap: Wrap, placement: Placement) -> bool | None:
+def side_is_inside(mechanism: Mechanism, wrap: Wrap, placement: Placement) -> bool | None:
     """Whether the side frame is within the radius of a wrapping body; None if the mechanism does not tell.
 
     placement: of the wrapping body.

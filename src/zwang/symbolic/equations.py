@@ -16,6 +16,7 @@ from zwang.constraint.hard import nonideal_forces
 from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
+from zwang.kinematics.tendon_length import side_is_inside
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
@@ -137,7 +138,7 @@ def equations(
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for tendons with
-    armature, and where nothing can move.
+    armature or through wrapping bodies, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -158,6 +159,7 @@ def equations(
             f"mechanism {mechanism.name!r} has a tendon with armature, whose inertia the derivation of "
             "equations does not include; set armature=0, or evaluate mass_matrix and bias_forces on symbols"
         )
+    _check_wraps(mechanism)
     _warn_of_omissions(mechanism)
     probe = numeric_probe(mechanism)
     chosen = chosen_velocities(mechanism, speeds, probe)
@@ -196,6 +198,20 @@ def _warn_of_omissions(mechanism: Mechanism) -> None:
             ZwangWarning,
             stacklevel=4,
         )
+
+
+def _check_wraps(mechanism: Mechanism) -> None:
+    """Raises DescriptionError for a tendon that may run through a wrapping body: its path is iterated."""
+    for tendon in mechanism.tendons:
+        for wrap in tendon.wraps:
+            frame = str(tendon.path[wrap.at])
+            if side_is_inside(mechanism, wrap, mechanism.tree.placement(frame)) is not False:
+                raise DescriptionError(
+                    f"tendon {tendon.name!r} may run through the wrapping body of {frame!r}: the side frame "
+                    f"{wrap.side!r} is inside, or its distance varies or has symbols. That path is found by "
+                    "iteration, which expressions cannot contain; fix the side frame to the wrapping body, "
+                    "outside of it, give numbers, or use zw.compile"
+                )
 
 
 def _is_readable(e: DerivedEquations) -> bool:
