@@ -73,18 +73,8 @@ def predictive_sampling(
     m, nu = fast.mechanism, plan.shape[1]
     check_memory(samples, steps, m.nq + m.nv + nu)
     start = validation.vector(q, m.nq, "q", "nq"), validation.vector(v, m.nv, "v", "nv")
-    deviation = validation.real_values(noise, "noise")
-    if deviation.shape not in ((), (nu,)) or not (deviation >= 0).all():
-        raise ShapeError(f"noise is {short_repr(noise)}; give a number or {nu} numbers, not negative")
-    try:
-        rng = np.random.default_rng(seed)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"seed is {short_repr(seed)}; give an integer from 0 on, or a numpy.random.Generator"
-        ) from error
     lowest, highest = checked_bounds(bounds, nu)
-    changes = rng.normal(size=(samples, *plan.shape)) * deviation
-    changes[0] = 0
+    changes = _random_changes(noise, seed, (samples, *plan.shape))
     tried = np.clip(plan + changes, lowest, highest)
     weights = _interpolation(len(plan), steps)
     options: dict[str, Any] = {"step": step, "integrator": integrator, "activation": activation}
@@ -109,6 +99,26 @@ def predictive_sampling(
         if mean_cost <= costs[best]:
             return SampledPlan(mean, weights @ mean, mean_cost, float(costs[best]))
     return SampledPlan(tried[best], weights @ tried[best], float(costs[best]), float(costs[best]))
+
+
+def _random_changes(
+    noise: npt.ArrayLike, seed: int | np.random.Generator, shape: tuple[int, int, int]
+) -> np.ndarray:
+    """Normal changes (samples, knots, nu) of the knots with the standard deviation `noise`; 0 for the first
+    sample. Raises ShapeError, StateError and ArgumentError.
+    """
+    nu, deviation = shape[-1], validation.real_values(noise, "noise")
+    if deviation.shape not in ((), (nu,)) or not (deviation >= 0).all():
+        raise ShapeError(f"noise is {short_repr(noise)}; give a number or {nu} numbers, not negative")
+    try:
+        rng = np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"seed is {short_repr(seed)}; give an integer from 0 on, or a numpy.random.Generator"
+        ) from error
+    changes = rng.normal(size=shape) * deviation
+    changes[0] = 0
+    return changes
 
 
 def _interpolation(knots: int, steps: int) -> np.ndarray:
