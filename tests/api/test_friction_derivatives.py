@@ -45,7 +45,9 @@ def test_friction_that_is_about_to_stop_or_to_break_away_is_marked():
     assert fast.step_derivatives([0.0], [stops], [0.0], **options).switching
     assert not fast.step_derivatives([0.0], [1.01 * stops], [0.0], **options).switching
     assert not fast.step_derivatives([0.0], [0.0], [0.0], **options).switching
-    assert zw.compile(block(static=0.5)).step_derivatives([0.0], [0.0], [0.0], **options).switching
+    firm = zw.compile(block(static=0.5))
+    assert not firm.step_derivatives([0.0], [0.0], [0.0], **options).switching
+    assert firm.step_derivatives([0.0], [0.0], [0.4 * 2 * G], **options).switching
 
 
 def pendulum():
@@ -62,7 +64,7 @@ def pendulum():
     return zw.Mechanism("pendulum", arms, constraints=laws)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
 def test_derivatives_of_bearing_friction_are_the_limit_of_differences(integrator):
     m, rng, errors = pendulum(), np.random.default_rng(2), []
     fast, options = zw.compile(m), {"step": H, "integrator": integrator}
@@ -76,6 +78,7 @@ def test_derivatives_of_bearing_friction_are_the_limit_of_differences(integrator
     assert len(errors) >= 15 and np.median(errors) < 1e-10 and max(errors) < 1e-8
 
 
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
 @pytest.mark.parametrize(
     ("m", "q", "v"),
     [
@@ -84,8 +87,8 @@ def test_derivatives_of_bearing_friction_are_the_limit_of_differences(integrator
     ],
     ids=["ring", "ladder"],
 )
-def test_derivatives_of_nonideal_constraints_are_the_limit_of_differences(m, q, v):
-    fast, u, options = zw.compile(m), np.full(m.nv, 0.1), {"step": 1e-3, "integrator": "euler"}
+def test_derivatives_of_nonideal_constraints_are_the_limit_of_differences(m, q, v, integrator):
+    fast, u, options = zw.compile(m), np.full(m.nv, 0.1), {"step": 1e-3, "integrator": integrator}
     q, v = zw.assemble(m, q, v)
     found = fast.step_derivatives(q, v, u, **options)
     expected = [differences(fast, q, v, np.zeros(0), u, eps, **options) for eps in (1e-3, 1e-4)]
@@ -94,9 +97,78 @@ def test_derivatives_of_nonideal_constraints_are_the_limit_of_differences(m, q, 
     assert not found.switching
 
 
-def test_steps_that_are_divided_where_sliding_stops_are_refused_by_name():
-    fast = zw.compile(block())
-    with pytest.raises(SimulationError, match=r"the Coulomb friction 'dry' starts and stops .*'euler'"):
-        fast.step_derivatives([0.0], [1.0], [0.0], integrator="rk4")
-    with pytest.raises(SimulationError, match="the Coulomb friction 'dry' starts and stops"):
-        fast.constrained_dynamics_derivatives([0.0], [1.0], [0.0])
+def slope(angle, static=None):
+    """A block of 2 kg on an incline, whose x axis points uphill."""
+    flat = block(static=static)
+    return flat.replace(gravity=(-G * np.sin(angle), 0, -G * np.cos(angle)))
+
+
+def test_a_block_that_stops_within_a_runge_kutta_step_in_closed_form():
+    """q' = q + v^2 / (2 a), v' = 0 with a = mu g - u / m, so that dq'/dv = v / a, the time of the stop."""
+    mu = zw.scalar.symbol("mu", positive=True)
+    fast, options = zw.compile(block(mu)), {"step": 0.02, "integrator": "rk4", "params": {"mu": 0.3}}
+    for v in (0.03, -0.03):
+        a = 0.3 * G - np.sign(v) * 0.4 / 2  # the deceleration
+        found = fast.step_derivatives([0.2], [v], [0.4], **options)
+        np.testing.assert_allclose(found.q, 0.2 + v * abs(v) / (2 * a), rtol=1e-13)
+        np.testing.assert_allclose(found.A, [[1, abs(v) / a], [0, 0]], atol=1e-13)
+        np.testing.assert_allclose(found.B, [[v * v / (4 * a * a)], [0]], atol=1e-13)
+        np.testing.assert_allclose(found.P, [[-v * abs(v) * G / (2 * a * a)], [0]], atol=1e-13)
+        assert not found.switching
+    rests = fast.step_derivatives([0.2], [0.0], [0.4], **options)  # any change of its speed is stopped, too
+    np.testing.assert_allclose(rests.A, [[1, 0], [0, 0]], atol=1e-14)
+    np.testing.assert_allclose([*rests.B, *rests.P], 0, atol=1e-14)
+    assert not rests.switching
+    slides = fast.step_derivatives([0.2], [1.0], [0.4], **options)
+    np.testing.assert_allclose(slides.A, [[1, 0.02], [0, 1]], atol=1e-14)
+
+
+def test_a_block_that_turns_on_an_incline_within_a_step_in_closed_form():
+    """Up with the deceleration a, down with b: v' = -b (h - v / a), q' = v^2 / 2a - b (h - v / a)^2 / 2."""
+    angle, h, v = np.deg2rad(30), 0.02, 0.05
+    a, b = (G * (np.sin(angle) + s * 0.3 * np.cos(angle)) for s in (1, -1))
+    for static in (None, 0.4):
+        fast = zw.compile(slope(angle, static))
+        found = fast.step_derivatives([0.0], [v], [0.0], step=h, integrator="rk4")
+        assert found.v[0] == pytest.approx(-b * (h - v / a)) and not found.switching
+        np.testing.assert_allclose(found.A, [[1, v / a + b / a * (h - v / a)], [0, b / a]], atol=1e-12)
+        assert fast.step_derivatives([0.0], [0.0], [0.0], step=h, integrator="rk4").switching
+
+
+def test_stops_at_the_end_of_a_runge_kutta_step_and_laws_that_break_away_are_marked():
+    fast, options = zw.compile(block()), {"step": H, "integrator": "rk4"}
+    stops, pull = 0.3 * G * H, 0.3 * 2 * G
+    for v, u, marked in ((stops, 0, True), (1.01 * stops, 0, False), (0.99 * stops, 0, False),
+                         (0, pull, True), (0, 0.9 * pull, False)):  # fmt: skip
+        assert fast.step_derivatives([0.0], [v], [u], **options).switching == marked
+    firm = zw.compile(block(static=0.5))
+    found = firm.step_derivatives([0.0], [0.0], [[0.2 * 2 * G], [0.4 * 2 * G], [0.6 * 2 * G]], **options)
+    assert found.switching.tolist() == [False, True, True]
+
+
+def test_the_gradient_of_a_braking_distance():
+    """x = v^2 / (2 mu g), by Runge and Kutta over 60 steps; the block stops within one of them."""
+    fast, v = zw.compile(block()), np.array([[1.0], [-0.7]])
+    by_state = np.zeros((2, 60, 2))
+    by_state[:, -1, 0] = 1.0
+    found = fast.rollout_gradient(
+        by_state, np.zeros((2, 1)), v, np.zeros((60, 1)), step=0.01, integrator="rk4"
+    )
+    np.testing.assert_allclose(found.q[:, -1], v * abs(v) / (2 * 0.3 * G), rtol=1e-12)
+    np.testing.assert_allclose(found.start, np.hstack([np.ones((2, 1)), abs(v) / (0.3 * G)]), rtol=1e-12)
+    assert not found.switching.any()
+
+
+def test_the_derivatives_of_accelerations_under_friction_are_the_limit_of_differences():
+    fast, rng, eps = zw.compile(pendulum()), np.random.default_rng(3), 1e-5
+    for scale in (1.0, 1e-3):
+        q, v, u = rng.normal(size=2), rng.normal(size=2) * scale, rng.normal(size=2) * 0.3
+        D = eps * np.concatenate([np.eye(6), -np.eye(6)])
+        moved = fast.constrained_dynamics_derivatives(q + D[:, :2], v + D[:, 2:4], u + D[:, 4:])
+        found = fast.constrained_dynamics_derivatives(q, v, u)
+        expected = (moved.v_dot[:6] - moved.v_dot[6:]).T / (2 * eps)
+        assert relative_error(np.concatenate([found.A, found.B], axis=1)[2:], expected) < 1e-8
+        reference = zw.constrained_dynamics(fast.mechanism, q, v, u).acceleration
+        np.testing.assert_allclose(found.v_dot, reference, rtol=1e-11, atol=1e-11)
+    with pytest.raises(SimulationError, match="no linear model in continuous time"):
+        zw.linearize(fast.mechanism, [0.0, 0.0])

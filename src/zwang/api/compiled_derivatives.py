@@ -81,10 +81,11 @@ class CompiledDerivatives(CompiledPrograms):
         Arguments as for `step`. Derivatives are on the tangent space: the state is x = (dq, dv, dz) with a
         displacement dq (nv,) of the configuration. Limits, friction, contacts, constraints and the
         integrator's implicit terms are included, at the status that the rows have at the solution, by the
-        implicit function theorem; so is the time of the impacts by which hard contacts close within the step.
-        `switching` marks worlds in which a row is about to change its status, or an impact the step in which
-        it happens. The results of a world whose step fails are NaN. Raises SimulationError, with the reason,
-        where a step has no exact derivatives: one of Runge and Kutta with laws of Coulomb friction.
+        implicit function theorem; so is the time of the impacts by which hard contacts close within the step,
+        and that of the stops of laws of Coulomb friction, at which a step of Runge and Kutta is divided.
+        `switching` marks worlds in which a row is about to change its status, or an impact or a stop the step
+        in which it happens. The results of a world whose step fails are NaN. Raises SimulationError, with the
+        reason, where a step has no exact derivatives, as with the noslip solver.
         Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
         """
         options = self._step_key(step, integrator)[1:]

@@ -98,7 +98,9 @@ def continuous_dynamics(
 
     def friction(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> np.ndarray:
         found = of_state(t, q, v, z, u, signs).friction
-        return np.zeros(0) if found is None else np.concatenate(found)
+        return (
+            np.zeros(0) if found is None else np.concatenate([found.speeds, found.force, found.static_bound])
+        )
 
     def projected(t: Any, q: Any, v: Any, signs: Any = ()) -> np.ndarray:
         unit = normalized_configuration(mechanism.tree, q)

@@ -23,6 +23,7 @@ from zwang.api import validation
 from zwang.api.compiled import CompiledMechanism, compile
 from zwang.api.parameter_values import Parameters, parameter_values
 from zwang.api.reference import frame_jacobian
+from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
@@ -149,7 +150,7 @@ def _check_continuous(m: Mechanism) -> None:
     elements = [*(index.joint for index in m.joints), *m.tendons]
     hard_limits = [x for x in elements if x.limits is not None and x.limit_softness is None]
     hard_friction = [x for x in elements if not is_zero(x.friction) and x.friction_softness is None]
-    if has_hard_contacts(m) or hard_limits or hard_friction:
+    if has_hard_contacts(m) or hard_limits or hard_friction or coulomb_frictions(m):
         raise SimulationError(
             f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
             "that it has no linear model in continuous time; give step=..., or give them a softness"

@@ -24,7 +24,6 @@ from zwang.api.function_table import (
 )
 from zwang.api.step_adjoint import DISPLACEMENT, adjoint_step, displaced_step
 from zwang.api.step_derivatives import (
-    check_differentiable,
     direction_sizes,
     displacement_tangent,
     settings_of,
@@ -299,7 +298,6 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
     "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction;
     "rollout_tangent" is the former with the direction in parts, of which those of the state are fed back.
     """
-    check_differentiable(mechanism, integrator)
     inputs = _step_inputs(mechanism)
 
     def solution(m: Mechanism, _: Any, values: Mapping[str, Any]) -> Any:

@@ -15,7 +15,6 @@ import numpy as np
 
 from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
 from zwang.constraint.coulomb_friction import coulomb_frictions
-from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import (
     configuration_rate,
@@ -199,17 +198,6 @@ def _is_valid(*results: np.ndarray) -> np.ndarray:
     return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in results])
 
 
-def check_differentiable(mechanism: Mechanism, integrator: str) -> None:
-    """Raises SimulationError, with the reason, for a step that is divided where friction stops."""
-    if coulomb_frictions(mechanism) and (integrator == CONTINUOUS or integrator in MULTISTAGE):
-        named = coulomb_frictions(mechanism)[0].name
-        raise SimulationError(
-            f"the step of mechanism {mechanism.name!r} has no exact derivatives: the Coulomb friction "
-            f"{named!r} starts and stops within it; give a step of integrator='euler', 'implicitfast' or "
-            "'implicit', at whose end it acts, or difference the step"
-        )
-
-
 def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings:
     """The settings of a step, or of the state derivative of continuous time."""
     return step_settings(mechanism, h, "rk4" if integrator == CONTINUOUS else integrator)
@@ -274,7 +262,8 @@ def step_tangents(
 def stage_count(mechanism: Mechanism, h: float, integrator: str) -> int:
     """The number of problems that the constraint solver solves in a step."""
     settings = settings_of(mechanism, h, integrator)
-    divided = settings.has_impacts and integrator != CONTINUOUS  # its parts are solved again on tangents
+    divided = settings.has_impacts or (integrator in MULTISTAGE and bool(coulomb_frictions(mechanism)))
+    divided = divided and integrator != CONTINUOUS  # its parts are solved again on tangents
     return 0 if settings.constraint_model is None or divided else STAGES.get(integrator, 1)
 
 

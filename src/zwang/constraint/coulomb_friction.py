@@ -87,12 +87,13 @@ class FrictionLaws(NamedTuple):
 
 
 class FrictionState(NamedTuple):
-    """What the friction laws do in one state: sliding speeds, friction forces and the greatest forces at rest
-    mu_s N, each (m,).
+    """What the friction laws do in one state: sliding speeds, friction forces, their bounds mu N in sliding
+    and mu_s N at rest, each (m,).
     """
 
     speeds: np.ndarray
     force: np.ndarray
+    bound: np.ndarray
     static_bound: np.ndarray
 
 

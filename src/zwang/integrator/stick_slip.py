@@ -4,6 +4,13 @@ Between these times every sliding speed keeps its sign, so that the motion is sm
 has its order. The time at which a sliding speed becomes zero is located by regula falsi on the method itself;
 from there on the friction is that of a body at rest. Source: Hairer, Norsett, Wanner, Solving Ordinary
 Differential Equations I (1993), Sec. II.6 (discontinuities).
+
+On tangents the time T of a stop has the derivative of the root of the sliding speed s(T, p) at its end,
+
+    dT = -s_p dp / s_T                                   (implicit function theorem)
+
+A trial of the constant size T has the derivative s_p dp, and one whose size has the derivative one s_p dp +
+s_T. So two more trials give dT, and one of this size is the substep.
 """
 
 from __future__ import annotations
@@ -14,17 +21,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.dual_control_flow import Tangent, parts, value_of
 from zwang.integrator.fixed_step import State
 from zwang.scalar import (
     absolute,
+    cond,
     divide,
     equal,
+    leaves_of,
     less,
     logical_and,
     logical_not,
     logical_or,
     maximum,
     minimum,
+    rebuild,
     where,
     while_loop,
 )
@@ -34,23 +45,66 @@ SUBSTEPS = 100  # trial substeps of one step; one without a stop, and about thre
 SECANTS = (
     12  # iterations for a stop before the bracket is halved, so that it shrinks whatever the function is
 )
+CLOSE_SPEED = 1e-6  # [m/s or rad/s] of a sliding speed, within which derivatives are one-sided
+CONSTANT_SIZE, UNIT_RATE, FOUND = 0.0, 1.0, 2.0  # derivatives of the size of the next trial
 
-Substep = Callable[[State, np.ndarray, Any, Any], tuple[State, Any, np.ndarray]]
+
+class TrialSubstep(NamedTuple):
+    """A trial substep: the state at its end and its status; `signs`, with which it should have begun, which
+    differ where something at rest begins to slide; is_switching(): whether its derivatives are one-sided,
+    which is asked for where it is accepted.
+    """
+
+    state: State
+    status: Any
+    signs: np.ndarray
+    is_switching: Callable[[], Any]
+
+
+class SlidingSystem(NamedTuple):
+    """The functions of a step of a system with m sliding speeds.
+
+    substep(state, signs, elapsed, size): a trial that begins at the time `elapsed` within the step, with
+    sliding speeds of these signs (m,), 0 for those at rest. speeds(state, elapsed): the sliding speeds (m,).
+    signs(speeds): their signs, 0 where they count as rest.
+    """
+
+    substep: Callable[[State, np.ndarray, Any, Any], TrialSubstep]
+    speeds: Callable[[State, Any], Any]
+    signs: Callable[[Any], np.ndarray]
 
 
 class SubstepResult(NamedTuple):
-    """The state at the end of a step, the worst status of its substeps, and whether the end was reached."""
+    """The state at the end of a step, the worst status of its substeps, and whether the end was reached.
+
+    switching: whether the derivatives are one-sided; None where it is not to be found out.
+    """
 
     state: State
     status: Any
     is_complete: Any
+    switching: Any
+
+
+class _StopBracket(NamedTuple):
+    """The sizes (lower, upper) between which the first stop lies, with the smallest sliding speed at both
+    ends. trials: made to locate it.
+    """
+
+    lower: Any
+    lower_speed: Any
+    upper: Any
+    upper_speed: Any
+    trials: Any
 
 
 class _Progress(NamedTuple):
     """The state after the accepted substeps, with the signs (m,) of the sliding speeds there; the time
-    elapsed and remaining; the substep to try next; the bracket (lower, upper) of the first stop, with the
-    smallest sliding speed at both ends; the worst status; the number of trials, and that of the present
-    bracket.
+    elapsed and remaining; the substep to try next; the bracket of the first stop; the worst status, and the
+    number of trials.
+
+    phase: CONSTANT_SIZE, UNIT_RATE or FOUND, the derivative of the size of the next trial. rate: that of the
+    sliding speed after a trial of constant size. switching: see `SubstepResult`.
     """
 
     state: State
@@ -58,68 +112,113 @@ class _Progress(NamedTuple):
     elapsed: Any
     remaining: Any
     trial: Any
-    lower: Any
-    lower_speed: Any
-    upper: Any
-    upper_speed: Any
+    bracket: _StopBracket
     status: Any
     trials: Any
-    located: Any
+    phase: Any
+    rate: Any
+    switching: Any
 
 
 def step_with_stops(
-    substep: Substep, speeds: Callable[[State, Any], Any], signs_of: Callable[[Any], np.ndarray],
-    state: State, h: Any,
-) -> SubstepResult:  # fmt: skip
+    system: SlidingSystem, state: State, h: Any, *, tangents: bool = False, switching: bool = False
+) -> SubstepResult:
     """The state after a step of size h [s], which is divided where a sliding speed becomes zero.
 
-    substep(state, signs, elapsed, size): the state and the status after a substep that begins at the time
-    `elapsed` within the step, with sliding speeds of these signs (m,), 0 for those at rest; and the signs
-    with which it should have begun, which differ where something at rest begins to slide. speeds(state,
-    elapsed): the sliding speeds (m,). signs_of(speeds): their signs, 0 where they count as rest.
+    tangents: whether the state is tangents; the times of the stops then have their derivatives. switching:
+    whether it is to be found out if the derivatives are one-sided.
     """
 
     def unfinished(s: _Progress) -> Any:
         goes_on = logical_and(s.remaining > 0, equal(s.status, 0))
         return logical_and(goes_on, s.trials < SUBSTEPS)
 
-    def iterate(s: _Progress) -> _Progress:
-        end, status, begun = substep(s.state, s.signs, s.elapsed, s.trial)
-        u = speeds(end, s.elapsed + s.trial)
-        speed, whole = _smallest(s.signs, u), equal(s.trial, s.remaining)
-        beyond = speed <= 0
-        unresolved = logical_and(s.located > 0, logical_or(equal(s.trial, s.lower), equal(s.trial, s.upper)))
-        at_stop = logical_or(less(absolute(speed), ZERO_SPEED), unresolved)
-        same = reduce(logical_and, [equal(x, y) for x, y in zip(begun, s.signs, strict=True)])
-        accepted = logical_and(same, logical_or(at_stop, logical_and(whole, speed > 0)))
-        signs = np.array([where(accepted, x, y) for x, y in zip(signs_of(u), begun, strict=True)])
-        remaining = where(accepted, where(whole, 0.0, s.remaining - s.trial), s.remaining)
-        # the bracket of the stop; after an accepted substep, the next one is the whole rest of the step
-        lower = where(accepted, 0.0, where(beyond, s.lower, s.trial))
-        lower_speed = where(accepted, _smallest(signs, u), where(beyond, s.lower_speed, speed))
-        upper = where(beyond, s.trial, s.upper)
-        upper_speed = where(beyond, speed, s.upper_speed)
-        located = where(accepted, 0.0, s.located + 1)
-        halved = logical_or(located > SECANTS, lower_speed >= np.inf)  # no speed of what begins to slide
-        share = where(halved, 0.5, divide(lower_speed, lower_speed - upper_speed))
-        inside = lower + share * (upper - lower)
-        trial = where(accepted, remaining, where(same, inside, s.trial))
-        none = logical_not(same)
-        return _Progress(
-            State(*(where(accepted, new, old) for new, old in zip(end, s.state, strict=True))),
-            signs, where(accepted, s.elapsed + s.trial, s.elapsed), remaining, trial,
-            where(none, s.lower, lower), where(none, s.lower_speed, lower_speed), where(none, s.upper, upper),
-            where(none, s.upper_speed, upper_speed), maximum(s.status, status), s.trials + 1, located,
-        )  # fmt: skip
+    u = system.speeds(state, 0.0)
+    signs = system.signs(u)
+    bracket = _StopBracket(0.0, _smallest(signs, u), h, 0.0, 0.0)
+    start = _Progress(
+        state, signs, 0.0, h, h, bracket, 0, 0.0, CONSTANT_SIZE, 0.0, 0.0 > 1.0 if switching else None
+    )
+    last = while_loop(unfinished, lambda s: _after_trial(system, s, tangents), start)
+    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0), last.switching)
 
-    u = speeds(state, 0.0)
-    signs = signs_of(u)
-    start = _Progress(state, signs, 0.0, h, h, 0.0, _smallest(signs, u), h, 0.0, 0, 0.0, 0.0)
-    last = while_loop(unfinished, iterate, start)
-    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0))
+
+def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progress:
+    """The progress after a trial: accepted, or to be repeated with another size or other signs."""
+    end, status, begun, is_switching = system.substep(s.state, s.signs, s.elapsed, s.trial)
+    u = system.speeds(end, s.elapsed + s.trial)
+    speed, whole = _smallest(s.signs, u), equal(s.trial, s.remaining)
+    at_stop, bracket = _is_stop(s.bracket, s.trial, speed), _narrowed(s.bracket, s.trial, speed)
+    same = reduce(logical_and, [equal(x, y) for x, y in zip(begun, s.signs, strict=True)])
+    trial, phase, rate, is_derived = _inside(bracket), s.phase, s.rate, True
+    if tangents:
+        is_derived = logical_or(whole, equal(s.phase, FOUND))
+        derived = _with_derivative(s, speed)
+        trial, phase, rate = _where(at_stop, derived, (value_of(trial), phase, rate))
+        bracket = _where(at_stop, s.bracket, bracket)
+    ends = logical_or(logical_and(at_stop, is_derived), logical_and(whole, speed > 0))
+    accepted = logical_and(same, ends)
+    signs = np.array([where(accepted, x, y) for x, y in zip(system.signs(u), begun, strict=True)])
+    # after an accepted substep, the next one is the whole rest of the step; where something begins to slide,
+    # the trial is repeated
+    repeated = (s.trial, s.phase, s.rate, s.bracket)
+    remaining = where(accepted, where(whole, 0.0, s.remaining - s.trial), s.remaining)
+    following = (remaining, CONSTANT_SIZE, 0.0, _StopBracket(0.0, _smallest(signs, u), remaining, 0.0, 0.0))
+    searched = _where(same, (trial, phase, rate, bracket), repeated)
+    trial, phase, rate, bracket = _where(accepted, following, searched)
+    switching = s.switching
+    if switching is not None:
+        near = _slow_count(s.signs, u) > where(whole, 0.0, 1.0)
+        of_substep = cond(accepted, lambda: logical_or(near, is_switching()), lambda: 0.0 > 1.0)
+        switching = logical_or(switching, of_substep)
+    return _Progress(
+        _where(accepted, end, s.state), signs, where(accepted, s.elapsed + s.trial, s.elapsed), remaining,
+        trial, bracket, maximum(s.status, status), s.trials + 1, phase, rate, switching,
+    )  # fmt: skip
+
+
+def _is_stop(bracket: _StopBracket, size: Any, speed: Any) -> Any:
+    """Whether the smallest sliding speed after a trial is zero, or its root is not resolved any better."""
+    at_an_end = logical_or(equal(size, bracket.lower), equal(size, bracket.upper))
+    return logical_or(less(absolute(speed), ZERO_SPEED), logical_and(bracket.trials > 0, at_an_end))
+
+
+def _narrowed(b: _StopBracket, size: Any, speed: Any) -> _StopBracket:
+    """The bracket of the stop after a trial."""
+    trials = b.trials + 1
+    below = _StopBracket(size, speed, b.upper, b.upper_speed, trials)
+    above = _StopBracket(b.lower, b.lower_speed, size, speed, trials)
+    return _where(speed <= 0, above, below)
+
+
+def _inside(b: _StopBracket) -> Any:
+    """The size of the next trial: by regula falsi, or the middle of the bracket."""
+    # what begins to slide has no speed at the lower end
+    halved = logical_or(b.trials > SECANTS, b.lower_speed >= np.inf)
+    share = where(halved, 0.5, divide(b.lower_speed, b.lower_speed - b.upper_speed))
+    return b.lower + share * (b.upper - b.lower)
+
+
+def _with_derivative(s: _Progress, speed: Any) -> tuple[Any, Any, Any]:
+    """The size of the next trial at the time of a stop with its derivative, the phase, and the rate."""
+    size, before, rate = value_of(s.trial), value_of(s.rate), parts(speed)[1]
+    constant = equal(s.phase, CONSTANT_SIZE)
+    found = where(value_of(constant), 1.0, divide(-before, rate - before))
+    return Tangent(size, found), where(constant, UNIT_RATE, FOUND), where(constant, rate, s.rate)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    """The pytree x where the condition is true, else y."""
+    return rebuild(x, [where(condition, a, b) for a, b in zip(leaves_of(x), leaves_of(y), strict=True)])
 
 
 def _smallest(signs: Any, speeds: Any) -> Any:
     """The smallest sliding speed along its sign; inf if all are at rest. It is negative after a reversal."""
     along = [where(equal(s, 0), np.inf, s * u) for s, u in zip(signs, speeds, strict=True)]
     return reduce(minimum, along, np.inf)
+
+
+def _slow_count(signs: Any, speeds: Any) -> Any:
+    """The number of sliding speeds that are close to zero."""
+    slow = [logical_and(abs(s) > 0, s * u < CLOSE_SPEED) for s, u in zip(signs, speeds, strict=True)]
+    return sum((where(x, 1.0, 0.0) for x in slow), start=0.0)

@@ -263,9 +263,8 @@ def _solution_with_friction(
     last = solved(loads)
     force = where(is_solution, last.nonideal_force + np.zeros(nv), np.nan)
     friction = last.solution.force[n:] + sliding_force(laws, modes, loads)
-    return last._replace(
-        nonideal_force=force, friction=FrictionState(laws.speeds, friction, laws.static * loads)
-    )
+    state_of_friction = FrictionState(laws.speeds, friction, laws.kinetic * loads, laws.static * loads)
+    return last._replace(nonideal_force=force, friction=state_of_friction)
 
 
 def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Rows, BearingState | None]:

@@ -25,6 +25,7 @@ the compiled step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +41,11 @@ from zwang.constraint.coulomb_friction import (
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
 from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
-from zwang.integrator.stick_slip import step_with_stops
+from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, logical_not
+from zwang.scalar import MutableArray, cond, equal, logical_not, logical_or
 from zwang.simulation.applied_forces import activation_rate, applied_forces, bearing_loads_of, next_activation
 from zwang.simulation.constraint_stage import (
     ConstrainedMotion,
@@ -66,7 +67,8 @@ from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
-from zwang.solver.linearised import TO_BE_FOUND, KnownSolutions
+from zwang.simulation.switching import divided_is_switching
+from zwang.solver.linearised import TO_BE_FOUND, KnownSolution, KnownSolutions
 
 STEPPERS = {
     "euler": semi_implicit_euler,
@@ -180,7 +182,7 @@ def step(
     if s.constraint_model is not None and s.has_impacts:
         result = _with_impacts(s, s.constraint_model, state, control, t, evaluation)
     elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
-        result = _divided_at_stops(s, state, control, t, warm_start)
+        result = _divided_at_stops(s, s.constraint_model, state, control, t, evaluation)
     else:
         result, _ = _integrated(s, state, control, t, s.h, warm_start)
     # 11. stabilisation of the hard constraints
@@ -203,7 +205,9 @@ def _integrated(
 
     def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
-        if isinstance(warm_start, KnownSolutions):
+        if isinstance(warm_start, KnownSolution):
+            guess: Any = warm_start
+        elif isinstance(warm_start, KnownSolutions):
             guess = warm_start.of_stage(len(stages))
         else:
             guess = stages[-1].warm_start if stages else warm_start
@@ -239,20 +243,53 @@ def _with_impacts(
     return StepResult(end.state, end.status, None, end.solver, switching=end.switching)
 
 
-def _divided_at_stops(s: StepSettings, state: State, control: Any, t: Any, warm_start: Any) -> StepResult:
+def _divided_at_stops(
+    s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any, evaluation: Evaluation
+) -> StepResult:
     """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
+    known = TO_BE_FOUND if evaluation.tangents else None
 
-    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> tuple[State, Any, Any]:
+    def substep(state: State, signs: Any, elapsed: Any, size: Any) -> TrialSubstep:
         modes = SlidingModes(signs, True, s.h)
-        end, friction = _integrated(s, state, control, t + elapsed, size, warm_start, modes)
-        return end.state, end.status, released_signs(s.mechanism, signs, friction)
+        end, friction = _integrated(s, state, control, t + elapsed, size, known, modes)
+        signs = released_signs(s.mechanism, signs, friction)
+        return TrialSubstep(
+            end.state,
+            end.status,
+            signs,
+            lambda: divided_is_switching(model, end.motions, signs, elapsed <= 0),
+        )
 
     def speeds(state: State, elapsed: Any) -> Any:
         return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
 
-    end = step_with_stops(substep, speeds, sliding_signs, state, s.h)
+    if evaluation.tangents:
+        state = _at_rest(s, state, control, t, sliding_signs(speeds(state, 0.0)))
+    end = step_with_stops(
+        SlidingSystem(substep, speeds, sliding_signs), state, s.h,
+        tangents=evaluation.tangents, switching=evaluation.switching,
+    )  # fmt: skip
     incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
-    return StepResult(end.state, worst_status([end.status, incomplete]))
+    return StepResult(end.state, worst_status([end.status, incomplete]), switching=end.switching)
+
+
+def _at_rest(s: StepSettings, state: State, control: Any, t: Any, signs: Any) -> State:
+    """The state, tangents, in which no sliding speed of a law at rest changes.
+
+    Such a law would slide for the time in which its friction takes away the change of its speed, and this
+    time vanishes with the change. Its force at rest removes a sliding speed u by the acceleration -u / h; so
+    the change of the velocity is h times the difference that the removal makes.
+    """
+
+    def acceleration(settling_time: Any) -> np.ndarray:
+        modes = SlidingModes(signs, True, settling_time)
+        return state_derivative(s, *state, control, t, TO_BE_FOUND, modes=modes).v_dot
+
+    def stopped() -> np.ndarray:
+        return state.v + s.h * (acceleration(s.h) - acceleration(None))
+
+    rests = reduce(logical_or, [equal(sign, 0) for sign in signs])
+    return state._replace(v=cond(rests, stopped, lambda: np.array(state.v)))
 
 
 def state_derivative(

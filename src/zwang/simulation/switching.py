@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -24,7 +25,18 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import absolute, cond, fori_loop, logical_and, logical_or, maximum, not_equal, where
+from zwang.scalar import (
+    absolute,
+    cond,
+    equal,
+    fori_loop,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    not_equal,
+    where,
+)
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.solver.hard_rows import is_near_change
 from zwang.solver.primal_cost import PrimalCost, RowBlock
@@ -42,26 +54,60 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: An
     corrects: whether the distances of active hard contacts may have either sign. Only a penetration is
     corrected, so that the derivative by a distance of 0 is one-sided.
     """
+    changes = _stage_is_switching(model, motion, corrects)
+    if motion.friction is not None:
+        changes = logical_or(changes, _breakaway_changes(model, motion.friction))
+    return changes
+
+
+def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:
+    """`is_switching`, but for laws of Coulomb friction that start to slide."""
     rows = motion.found.rows
     changes = _status_changes(motion.found.problem, rows, motion.a, model.h)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
     if motion.friction is not None:
-        changes = logical_or(changes, _breakaway_changes(model, motion.friction))
+        changes = logical_or(changes, _lacks_load(motion.friction))
     if _has_hard_inequality(rows):
         changes = logical_or(changes, logical_and(corrects, _correction_changes(model, motion)))
     return logical_or(changes, _has_kinks(model, motion))
 
 
+def divided_is_switching(
+    model: ConstraintModel, stages: Sequence[ConstrainedMotion], signs: Any, at_start: Any
+) -> Any:
+    """Whether the derivatives of a part of a step are one-sided, where laws of Coulomb friction have these
+    signs (m,) of their sliding speeds.
+
+    at_start: whether the step begins there. A law at rest then slides for a moment if its speed changes; it
+    must come back to rest.
+    """
+    found = reduce(logical_or, [_stage_is_switching(model, motion, at_start) for motion in stages])
+    friction, rests = stages[0].friction, [equal(s, 0) for s in signs]
+    assert friction is not None
+    leaves: Any = 0.0 > 1.0
+    for rest, u, force, bound in zip(rests, *friction[:3], strict=True):
+        stays = logical_and(rest, absolute(force) < (1 - CLOSE) * bound)
+        leaves = logical_or(leaves, logical_and(absolute(u) < CLOSE, logical_not(stays)))
+    # where another law slides, its load depends on the side from which this one comes to rest
+    mixed = logical_and(reduce(logical_or, rests), logical_not(reduce(logical_and, rests)))
+    return logical_or(found, logical_and(at_start, logical_or(leaves, mixed)))
+
+
 def _breakaway_changes(model: ConstraintModel, friction: FrictionState) -> Any:
-    """Whether a law of Coulomb friction is without load or, if it has two coefficients, close to rest."""
+    """Whether a law of Coulomb friction close to rest is held by its coefficient of rest only."""
     found: Any = 0.0 > 1.0
-    laws = coulomb_frictions(model.mechanism)
-    for law, u, bound in zip(laws, friction.speeds, friction.static_bound, strict=True):
-        found = logical_or(found, absolute(bound) < CLOSE)
+    laws = zip(coulomb_frictions(model.mechanism), *friction[:3], strict=True)
+    for law, u, force, bound in laws:
         if law.static_coefficient is not None:
-            found = logical_or(found, absolute(u) < CLOSE)
+            is_held = absolute(force) < (1 - CLOSE) * bound
+            found = logical_or(found, logical_and(absolute(u) < CLOSE, logical_not(is_held)))
     return found
+
+
+def _lacks_load(friction: FrictionState) -> Any:
+    """Whether a law of Coulomb friction is without load."""
+    return reduce(logical_or, [absolute(bound) < CLOSE for bound in friction.static_bound])
 
 
 def _correction_changes(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
