@@ -30,7 +30,7 @@ from zwang.simulation.state_quantities import state_quantities_in_python
 from zwang.simulation.status import NONE
 
 DEFAULT_QUANTITIES = ("constraints", "forces", "zwang", "violations")
-DERIVED_QUANTITIES = (*DEFAULT_QUANTITIES, "reactions", "sensors")
+DERIVED_QUANTITIES = (*DEFAULT_QUANTITIES, "reactions", "multipliers", "sensors")
 STATES = ("q", "v", "control", "mechanism")
 
 
@@ -39,8 +39,8 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
     """The recording with derived quantities, computed from its states and controls.
 
     run: a recording of `zw.simulate`.
-    wanted: some of "constraints", "forces", "zwang", "violations", "reactions" and "sensors" (see
-        `zw.simulate`), by default all but the reactions and sensors. All are functions of the state at one
+    wanted: some of "constraints", "forces", "zwang", "violations", "reactions", "multipliers" and
+        "sensors" (see `zw.simulate`), by default the first four. All are functions of the state at one
         time, so that they do not depend on how many samples were recorded.
     compiled: False to compute them on floats in Python, default True.
 
@@ -64,6 +64,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         zwang="zwang" in chosen,
         violations="violations" in chosen,
         reactions="reactions" in chosen,
+        multipliers="multipliers" in chosen,
         h=float(settings["step"]),
         stabilization=stabilization,
         sensors=tuple(sensor.name for sensor in m.sensors) if "sensors" in chosen else (),

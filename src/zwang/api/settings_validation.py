@@ -20,6 +20,7 @@ from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_number
 from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.constraint_multipliers import multiplier_labels
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import STABILIZATIONS
 from zwang.simulation.joint_wrenches import check_reactions
@@ -28,7 +29,7 @@ from zwang.simulation.step import STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
-FLAGS = ("constraints", "forces", "zwang", "violations", "reactions")
+FLAGS = ("constraints", "forces", "zwang", "violations", "reactions", "multipliers")
 RECORD = ("every", "frames", "sensors", *FLAGS)
 
 
@@ -61,6 +62,7 @@ def simulation_settings(
     numbers += sum(mechanism.sensor(name).quantity.size for name in wanted.sensors)
     numbers += 6 * len(point_force_labels(mechanism)) if wanted.forces else 0
     numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
+    numbers += len(multiplier_labels(mechanism)) if wanted.multipliers else 0
     if every is None:
         every = max(1, -(-worlds * count * numbers // RECORDED_NUMBERS))
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
@@ -167,11 +169,9 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    constraints, forces, zwang, violations, reactions = (bool(record.get(name)) for name in FLAGS)
+    flags = {name: bool(record.get(name)) for name in FLAGS}
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
-    wanted = RecordedQuantities(
-        frames, constraints, forces, zwang, violations, h, reactions=reactions, sensors=sensors
-    )
+    wanted = RecordedQuantities(frames, h=h, sensors=sensors, **flags)
     if wanted.reactions:
         check_reactions(mechanism)
     return None if every is None else _every(every), wanted

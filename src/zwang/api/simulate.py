@@ -110,7 +110,8 @@ def simulate(
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
         whose positions are recorded; "sensors": names of sensors, or True for all; and, if True,
         "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
-        points, "reactions": wrenches of the joints (see `zw.joint_reactions`), "zwang": Gauss's measure Z by
+        points, "reactions": wrenches of the joints (see `zw.joint_reactions`), "multipliers": the force of
+        each row of the constraints, such as the torque of a prescribed motion, "zwang": Gauss's measure Z by
         body, "violations": of the constraints. `zw.derived_quantities` computes these afterwards. By default
         every step, or as many as 20 million numbers allow.
     events: a dictionary from names to functions event(t, q, v) of one world, to expressions of the

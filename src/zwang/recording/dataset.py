@@ -3,14 +3,14 @@
 Variables over (world, time, ...): q, v, tau (applied generalised forces), control, kinetic_energy,
 potential_energy, energy, and activation of actuators; if they are recorded, frame_position,
 generalised_constraint_force (generalised constraint forces), force and force_position, reaction_force and
-reaction_torque of joints, zwang and constraint_zwang, constraint_violation and constraint_velocity_residual,
-and sensor, whose dimension `sensor_name` repeats the name of a sensor for each of its elements; and, where
-steps of fixed size solve for constraint forces, solver_status, the worst `SolverStatus` since the sample
-before. Over (world, event, occurrence), if there are events: event_time, event_q and event_v, NaN where
-there are fewer occurrences. Over (world): status (0: simulated to the end, 1: failed, 2: ended by a terminal
-event), termination_time and failure_reason, which version 0.1 called stop_time and stop_cause. After a
-failure or a terminal event all values are NaN. `mechanism` is the description as JSON; `mechanism_of(run)`
-reads it.
+reaction_torque of joints, multiplier (the force of each row of the constraints), zwang and constraint_zwang,
+constraint_violation and constraint_velocity_residual, and sensor, whose dimension `sensor_name` repeats the
+name of a sensor for each of its elements; and, where steps of fixed size solve for constraint forces,
+solver_status, the worst `SolverStatus` since the sample before. Over (world, event, occurrence), if there are
+events: event_time, event_q and event_v, NaN where there are fewer occurrences. Over (world): status (0:
+simulated to the end, 1: failed, 2: ended by a terminal event), termination_time and failure_reason, which
+version 0.1 called stop_time and stop_cause. After a failure or a terminal event all values are NaN.
+`mechanism` is the description as JSON; `mechanism_of(run)` reads it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.storage import read_recording, write_recording
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
+from zwang.simulation.constraint_multipliers import multiplier_labels
 from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.controls import control_names
 from zwang.simulation.events import EventRecords
@@ -253,6 +254,8 @@ def derived_variables(
     if wanted.sensors:
         per["sensor"] = (("sensor_name",), observed["sensors"], "values of sensors", "sensor_unit")
         found |= _sensor_labels(mechanism, wanted.sensors)
+    if wanted.multipliers and multiplier_labels(mechanism):
+        found |= _multipliers(mechanism, observed["multipliers"], per)
     if wanted.violations and constraint_residuals(mechanism):
         found |= _violations(mechanism, observed["violations"], per)
     return per, found
@@ -300,6 +303,15 @@ def _zwang(mechanism: Mechanism, observed: dict[str, np.ndarray], per: dict[str,
         "zwang_part": ("zwang_part", _texts([*bodies, "generalised forces"])),
         "constraint_zwang_part": ("constraint_zwang_part", _texts([*bodies, "rotors"])),
     }
+
+
+def _multipliers(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:
+    """Adds the multipliers of the constraints; returns their coordinates."""
+    text = "multipliers of the constraints, such as the torque of a prescribed motion"
+    per["multiplier"] = (("constraint_row",), observed, text, "multiplier_unit")
+    columns = zip(*multiplier_labels(mechanism), strict=True)
+    names = ("constraint_row", "row_constraint", "multiplier_unit")
+    return {name: ("constraint_row", _texts(column)) for name, column in zip(names, columns, strict=True)}
 
 
 def _violations(mechanism: Mechanism, observed: np.ndarray, per: dict[str, Variable]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class RecordedQuantities:
     forces: forces of contacts and of constraints between points. zwang: Gauss's measure Z by body.
     violations: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
     constraints. reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded.
+    multipliers: forces of the rows of the constraints.
     """
 
     frames: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class RecordedQuantities:
     stabilization: str = "projection"
     reactions: bool = False
     sensors: tuple[str, ...] = ()
+    multipliers: bool = False
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from zwang.simulation.applied_forces import (
 )
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_forces import point_force_labels, point_forces
+from zwang.simulation.constraint_multipliers import multiplier_labels, multipliers
 from zwang.simulation.constraint_residuals import residuals_at
 from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.initial_state import InitialState
@@ -39,7 +40,7 @@ from zwang.solver.solution import Solution
 
 KEYS = (
     "tau", "energies", "positions", "constraints", "forces", "zwang", "held", "violations", "reactions",
-    "sensors",
+    "sensors", "multipliers",
 )  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def state_quantities(
     `residuals_at`.
     reactions (6 * joints,): force [N] and torque [N m] of each joint on its body, see `joint_wrenches`.
     sensors: see `sensor_values`.
+    multipliers: of the rows of the constraints, see `multiplier_labels`.
     Quantities that are not wanted are empty.
     """
     tree = mechanism.tree
@@ -85,7 +87,9 @@ def _constraint_quantities(
     driven: the activations and the control.
     """
     found: dict[str, Any] = {"constraints": [], "forces": [], "zwang": [], "held": [], "reactions": []}
-    if not (wanted.constraints or wanted.forces or wanted.zwang or wanted.reactions):
+    found["multipliers"] = []
+    needed = (wanted.constraints, wanted.forces, wanted.zwang, wanted.reactions, wanted.multipliers)
+    if not any(needed):
         return found
     constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
     try:
@@ -109,6 +113,8 @@ def _constraint_quantities(
     if wanted.forces and solution is not None:
         points = point_forces(context, solution.rows, solution.solution)
         found["forces"] = [x for point in points for x in (*point.position, *point.force)]
+    if wanted.multipliers and solution is not None:
+        found["multipliers"] = multipliers(context, solution.solution)
     if wanted.zwang:
         found["zwang"], found["held"] = _zwang(solution, kinematics, tau)
     if wanted.reactions:
@@ -154,6 +160,7 @@ def _not_a_number(
         "zwang": len(zwang),
         "held": len(held),
         "reactions": 6 * len(mechanism.joints) if wanted.reactions else 0,
+        "multipliers": len(multiplier_labels(mechanism)) if wanted.multipliers else 0,
     }
     return {key: np.full(size, np.nan) for key, size in sizes.items()}
 

@@ -19,6 +19,7 @@ MAXIMUM_PARTS = 7  # terms of a sum that are shown one by one
 RECORD_OPTION = {
     "force": "forces",
     "generalised_constraint_force": "constraints",
+    "multiplier": "multipliers",
     "zwang": "zwang",
     "constraint_zwang": "zwang",
     "constraint_violation": "violations",
@@ -178,10 +179,10 @@ def _drift(run: xr.Dataset) -> Iterator[Series]:
 
 
 def _forces(run: xr.Dataset) -> Iterator[Series]:
-    """Magnitudes of the constraint forces and of the net contact force on each body, and the generalised
-    constraint forces.
+    """Magnitudes of the constraint forces and of the net contact force on each body, the generalised
+    constraint forces, and the multipliers of the constraints.
     """
-    if "generalised_constraint_force" not in run:
+    if "generalised_constraint_force" not in run and "multiplier" not in run:
         _require(run, "force", "forces")
     if "force" in run:
         kinds, on = np.array(_strings(run["point_force_kind"])), np.array(_strings(run["point_force_body"]))
@@ -201,6 +202,9 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
     if "generalised_constraint_force" in run:
         titles = {"N m": "generalised constraint forces (torques)", "N": "generalised constraint forces"}
         yield from _by_unit(run, "generalised_constraint_force", "speed", "force_unit", titles)
+    if "multiplier" in run:
+        titles = {"N m": "multipliers of constraints (torques)", "N": "multipliers of constraints (forces)"}
+        yield from _by_unit(run, "multiplier", "constraint_row", "multiplier_unit", titles)
 
 
 def _zwang(run: xr.Dataset) -> Iterator[Series]:
