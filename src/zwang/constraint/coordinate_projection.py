@@ -36,6 +36,7 @@ from zwang.scalar import (
 
 COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
 SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision, which ...
+TANGENT_COMPLIANCE = 1e-7  # for derivatives, whose rounding errors it makes smaller
 DOUBLE_RESOLUTION = 1e-12  # ... does not resolve this relative difference
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
 POSITION_TOLERANCE = 1e-11  # [rad or m] of the violation before the last iteration
@@ -68,24 +69,33 @@ class _ProjectionState(NamedTuple):
 
 
 def project_state(
-    mechanism: Mechanism, inverse_weights: InverseWeights, q: Any, v: Any, t: Any = 0, *, least: int = 1
+    mechanism: Mechanism,
+    inverse_weights: InverseWeights,
+    q: Any,
+    v: Any,
+    t: Any = 0,
+    *,
+    tangents: bool = False,
 ) -> ProjectedState:
     """The state nearest to (q, v), in the metric of the mass matrix, on all hard constraints at the time t
     [s].
 
     q is corrected by Gauss-Newton steps along the configuration manifold, v by projection onto A v = -a.
     inverse_weights: those of the mechanism. Violations that cannot be corrected are made as small as
-    possible. least: the smallest number of iterations; on tangents `TANGENT_ITERATIONS`.
+    possible. tangents: whether (q, v) are tangents, whose derivatives are to be projected too.
     """
+    compliance = TANGENT_COMPLIANCE if tangents else COMPLIANCE
 
     def unfinished(s: _ProjectionState) -> Any:
         off_constraints = logical_or(s.violation > POSITION_TOLERANCE, s.residual > VELOCITY_TOLERANCE)
-        goes_on = logical_or(off_constraints, s.iterations < least) if least > 1 else off_constraints
+        goes_on = (
+            logical_or(off_constraints, s.iterations < TANGENT_ITERATIONS) if tangents else off_constraints
+        )
         return logical_and(goes_on, s.iterations < ITERATIONS)
 
     def iterate(s: _ProjectionState) -> _ProjectionState:
         A, a, violation = velocity_level_rows_at(mechanism, s.q, t)
-        correction = _corrector(crba(mechanism.tree, s.q), A, inverse_weights)
+        correction = _corrector(crba(mechanism.tree, s.q), A, inverse_weights, compliance)
         residual = A @ s.v + a
         dq = correction(violation)
         step_scale = minimum(1, divide(LARGEST_STEP, maximum(_max_norm(dq), LARGEST_STEP)))
@@ -111,7 +121,9 @@ def project_velocity(
     return v
 
 
-def _corrector(M: Any, A: Any, inverse_weights: InverseWeights) -> Callable[[Any], np.ndarray]:
+def _corrector(
+    M: Any, A: Any, inverse_weights: InverseWeights, compliance: float = COMPLIANCE
+) -> Callable[[Any], np.ndarray]:
     """The function of y (k,) that gives the correction x (nv,) = -(M + A^T A / R)^-1 A^T y / R."""
     row_inverse_weights = [
         sum((x * x * w for x, w in zip(row, inverse_weights.speeds, strict=True) if not is_zero(x)), start=0)
@@ -120,11 +132,9 @@ def _corrector(M: Any, A: Any, inverse_weights: InverseWeights) -> Callable[[Any
     largest = _max_norm(row_inverse_weights)
     # rounding errors of the corrections grow as 1 / R
     single = equal(largest + DOUBLE_RESOLUTION * largest, largest)
-    compliance = where(single, SINGLE_PRECISION_COMPLIANCE, COMPLIANCE)
+    R = where(single, SINGLE_PRECISION_COMPLIANCE, compliance)
     smallest = 1e-8 * largest
-    solved, pull = updated_solver(
-        M, A, [divide(1, compliance * maximum(w, smallest)) for w in row_inverse_weights]
-    )
+    solved, pull = updated_solver(M, A, [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights])
     return lambda y: -solved(pull(y))
 
 

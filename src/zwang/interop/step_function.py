@@ -25,7 +25,7 @@ class StepFunction(CompiledArrayFunction):
         """The derivative: of the expression graph, or by the implicit function theorem.
 
         Raises TraceError for coordinate reductions and constraints that depend on the time, and
-        SimulationError for Runge-Kutta steps with laws of Coulomb friction.
+        SimulationError for steps that have no exact derivatives, as with the noslip solver.
         """
         try:
             return super().differentiated(inputs)

@@ -59,7 +59,7 @@ def function(
     zw.compile(mechanism, dtype="float32") says otherwise) or on another device; ParameterError for a symbol
     without a value. A step has derivatives with contacts and constraints, too, those of `step_derivatives`; a
     second derivative of such a step, or a derivative of another function with loops, raises TraceError, and
-    that of a Runge-Kutta step with laws of Coulomb friction SimulationError.
+    that of a step that has no exact derivatives, as with the noslip solver, SimulationError.
     """
     bound = bound_function(method, options, jacobian)
     number = _number(bound.function)

@@ -10,7 +10,6 @@ import numpy as np
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.constraint.context import resting_speed
 from zwang.constraint.coordinate_projection import (
-    TANGENT_ITERATIONS,
     ProjectedState,
     project_state,
     project_velocity,
@@ -219,8 +218,7 @@ def stabilised(
     """
     if model is None or not model.projects:
         return ProjectedState(q, v, False)
-    least = TANGENT_ITERATIONS if tangents else 1
-    return project_state(model.mechanism, model.weights, q, v, t, least=least)
+    return project_state(model.mechanism, model.weights, q, v, t, tangents=tangents)
 
 
 def held_velocity(model: ConstraintModel, q: Any, v: Any, t: Any, signs: Any) -> np.ndarray:
