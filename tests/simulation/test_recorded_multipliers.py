@@ -1,4 +1,4 @@
-"""Recorded multipliers of constraints: the torque of a prescribed motion, in closed form and by virtual work."""
+"""Recorded multipliers of constraints: the torque of a prescribed motion, in closed form and by its power."""
 
 import numpy as np
 import pytest

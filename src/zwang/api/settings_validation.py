@@ -171,7 +171,7 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     every = record.get("every")
     flags = {name: bool(record.get(name)) for name in FLAGS}
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
-    wanted = RecordedQuantities(frames, h=h, sensors=sensors, **flags)
+    wanted = replace(RecordedQuantities(frames, h=h, sensors=sensors), **flags)
     if wanted.reactions:
         check_reactions(mechanism)
     return None if every is None else _every(every), wanted

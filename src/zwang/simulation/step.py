@@ -181,7 +181,7 @@ def step(
     # 10. integrator
     if s.constraint_model is not None and s.has_impacts:
         result = _with_impacts(s, s.constraint_model, state, control, t, evaluation)
-    elif s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
+    elif s.constraint_model is not None and s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
         result = _divided_at_stops(s, s.constraint_model, state, control, t, evaluation)
     else:
         result, _ = _integrated(s, state, control, t, s.h, warm_start)
