@@ -10,6 +10,7 @@ import scipy.linalg
 
 import zwang as zw
 from zwang.errors import DescriptionError, SimulationError, UnknownNameError
+from zwang.mechanism.samples import four_bar, furuta
 
 ROOT = Path(__file__).parents[2]
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -131,6 +132,22 @@ def test_at_an_equilibrium_with_a_loop_and_a_spring_the_energy_is_stationary():
     low, high = (energy(found.q[0] + d) for d in (-1e-4, 1e-4))
     assert found.residual < 1e-9 and abs(high - low) / 2e-4 < 1e-7
     assert abs(energy(found.q[0] + 0.1) - low) > 1e-3
+
+
+def test_residuals_of_equilibria_are_rounding():
+    """Pendula that hang or stand, and a four-bar with a spring, whose accelerations are then zero."""
+    m = furuta()
+    pendulum = m.subs({name: 9.81 if name == "g" else 0.1 for name in m.symbols})
+    bar = four_bar()
+    spring = bar.replace(forces=[*bar.forces, zw.Spring("drive", 5.0, rest=1.0)])
+    cart_pole = zw.load(ASSETS / "inverted_pendulum.xml")
+    for m, guess in ((pendulum, [0.3, 3.0]), (pendulum, [0.3, 0.1]), (cart_pole, [0.1, 0.1]),
+                     (spring, zw.assemble(bar, bar.home)[0])):  # fmt: skip
+        found = zw.trim(m, guess)
+        assert found.residual <= 1e-12
+        fast = zw.compile(m)
+        rates = fast.constrained_dynamics_derivatives(found.q, np.zeros(m.nv), found.control)
+        assert np.abs(rates.v_dot).max() <= 1e-12
 
 
 def test_no_equilibrium_is_told_with_the_joint_that_moves():
