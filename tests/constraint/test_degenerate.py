@@ -5,6 +5,7 @@ matrices.
 import mujoco
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from zwang.errors import DescriptionError, StateError
@@ -100,3 +101,22 @@ def test_a_rolling_sphere_whose_radius_squared_overflows_is_carried_by_its_weigh
     found = zw.constrained_dynamics(m, [0, 0, 0, 1, 0, 0, 0], np.ones(6), np.zeros(6))
     np.testing.assert_allclose(found.acceleration, 0, atol=1e-12)
     np.testing.assert_allclose(found.forces["roll"], [0, 0, 9.81])
+
+
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        zw.Pfaffian("ratio", {"x": 1, "y": -1e308}),
+        zw.Holonomic("ratio", sp.Symbol("x", real=True) + 2**63 * sp.Symbol("y", real=True)),
+    ],
+    ids=["a float whose square overflows", "an integer beyond 64 bits"],
+)
+@pytest.mark.parametrize("rows", ["alone", "beside a soft row"])
+def test_a_huge_gear_ratio_leaves_the_driven_slider_its_acceleration(ratio, rows):
+    """1 N accelerates the slider x of 1 kg; the slider y, that is geared down by the ratio, takes no part."""
+    sliders = [zw.Body(f"slider {n}", zw.Prismatic(n, axis=(1, 0, 0)), mass=1) for n in "xyz"]
+    soft = zw.Pfaffian("soft", {"z": 1}, softness=zw.Softness())
+    m = zw.Mechanism("sliders", sliders, constraints=[ratio] if rows == "alone" else [ratio, soft])
+    found = zw.constrained_dynamics(m, np.zeros(3), np.zeros(3), [1, 0, 0])
+    np.testing.assert_allclose(found.acceleration, [1, 0, 0], atol=1e-15)
+    assert abs(found.forces["ratio"][0]) < 1e-30

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
+from tests.work import call_count
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
 from zwang.io.mjcf.read_mjcf import read_mjcf
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
@@ -430,11 +431,24 @@ def test_cyclic_includes_and_exponential_models_raise(tmp_path):
     (tmp_path / "b.xml").write_text('<mujoco><include file="a.xml"/></mujoco>')
     with pytest.raises(LoadError, match="cycle"):
         read_mjcf(tmp_path / "a.xml")
-    nested = "<replicate count='100'>" * 5 + "<geom size='1'/>" + "</replicate>" * 5
-    with pytest.raises(LoadError, match="too many"):
-        read(model(nested))
+    for nested in (replicated(100, times=5), replicated(10_002), replicated(101, times=2)):
+        with pytest.raises(LoadError, match=r"line 4, .*: too many .*replicates may make 10,000 copies"):
+            read(model(nested))
     with pytest.raises(LoadError, match="too large"):
         read(model(before='<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'))
+
+
+def replicated(count, inside='<geom size="1"/>', *, times=1):
+    """An element in nested replicates."""
+    return f'<replicate count="{count}">' * times + inside + "</replicate>" * times
+
+
+def test_the_work_for_replicates_is_linear_in_the_copies():
+    """Five times the copies, five times the calls: some ten thousand copies take a second, not minutes."""
+    body = '<body><joint/><geom size="1"/><site/></body>'
+    read(model(replicated(2, body)))
+    few, many = (call_count(lambda n=n: read(model(replicated(n, body)))) for n in (40, 200))
+    assert many < 5.5 * few
 
 
 def test_meshes_in_the_folder_of_the_model_are_read(tmp_path):

@@ -5,7 +5,6 @@ linear in their size.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
+from tests.work import call_count
 from zwang.api import memory_limit, validation
 from zwang.collision import candidate_count, candidate_pairs
 from zwang.errors import CompileError, SimulationError, UnsupportedError
@@ -41,22 +41,6 @@ def chain(count: int, **joint: Any) -> zw.Mechanism:
             )
         )
     return zw.Mechanism(f"chain of {count}", bodies)
-
-
-def calls(work: Callable[[], Any]) -> int:
-    """The number of functions called by `work`: a measure of duration that is the same on every machine."""
-    count = 0
-
-    def counted(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 # --------------------------------------------------------------------------------------------- machine code
@@ -88,7 +72,7 @@ def test_it_is_rejected_within_a_second(long_chain):
             zw.simulate(long_chain, duration=1)
 
     bodies = len(long_chain.bodies)
-    assert calls(refused) < 50 * bodies
+    assert call_count(refused) < 50 * bodies
 
 
 @pytest.mark.parametrize(
@@ -154,7 +138,7 @@ def test_steps_of_a_long_chain_in_python_are_linear_in_its_length():
         return lambda: zw.simulate(m, duration=0.001, step=0.001, compiled=False, progress=False)
 
     work(50)()
-    assert calls(work(1000)) < 11 * calls(work(100))
+    assert call_count(work(1000)) < 11 * call_count(work(100))
 
 
 def test_what_is_too_large_to_step_in_python_is_rejected_at_once(long_chain):
@@ -172,7 +156,7 @@ def test_what_is_too_large_to_step_in_python_is_rejected_at_once(long_chain):
             with pytest.raises(SimulationError):
                 zw.simulate(m, **uncompiled)
 
-        assert calls(refused) < 60 * len(m.bodies)
+        assert call_count(refused) < 60 * len(m.bodies)
 
 
 def test_too_many_pairs_of_shapes_are_rejected_before_they_are_built():
@@ -252,7 +236,7 @@ def test_the_work_for_files_and_pages_is_linear_in_the_bodies(work):
     for m in (small, large):
         m.tree, m.symbols  # noqa: B018  which are kept
     work(small)
-    assert calls(lambda: work(large)) < 11 * calls(lambda: work(small))
+    assert call_count(lambda: work(large)) < 11 * call_count(lambda: work(small))
 
 
 def test_the_page_of_ten_thousand_bodies_contains_all_of_them(long_chain):

@@ -430,9 +430,9 @@ def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactPr
         rows = [w * k + j for j in range(w)]
         weights = [friction[i] * friction[i] for i in rows]
         mean = sum(x * p.G[i, i] for x, i in zip(weights, rows, strict=True)) / sum(weights)
-        D = 1 / sqrt(where(mean > 0, mean, 1.0))
-        scale = p.with_block(scale, k, [friction[i] * D for i in rows])
-        return scale, lower.set(k, lower[k] / D), upper.set(k, upper[k] / D)
+        root = sqrt(where(mean > 0, mean, 1.0))  # 1 / D, which is infinite where G overflows
+        scale = p.with_block(scale, k, [friction[i] * (1 / root) for i in rows])
+        return scale, lower.set(k, lower[k] * root), upper.set(k, upper[k] * root)
 
     initial = empty(w * p.capacity), p.lower, p.upper
     scale, lower, upper = fori_loop(0, p.count, factors, initial)

@@ -17,6 +17,7 @@ from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 
 from zwang import scalar
 from zwang.errors import ParameterError
+from zwang.mechanism.numbers import LARGEST_INTEGER
 
 LARGEST_BITS = 100_000  # of a number in a document
 
@@ -184,8 +185,8 @@ def _chosen(pairs: list[tuple[Any, Any]]) -> Any:
 
 
 def plain(x: Any) -> int | float:
-    """A constant expression as a Python number, integers exactly."""
-    return int(x) if x.is_Integer else float(x)
+    """A constant expression as a Python number, integers exactly as far as floats are."""
+    return int(x) if x.is_Integer and abs(x) <= LARGEST_INTEGER else float(x)
 
 
 def exact(x: Any) -> Any:

@@ -15,7 +15,7 @@ from zwang.io.mjcf.mujoco_library import (
     CompiledModel,
     delete_element,
     drop_memory_request,
-    element_of,
+    elements_by_index,
     mujoco,
 )
 from zwang.mechanism.report import Note
@@ -49,7 +49,7 @@ _TAGS = {
 
 @dataclass
 class MjcfModel:
-    """A compiled model with its files, the notes on it, and the names of its elements by kind.
+    """A compiled model with its files, the notes on it, and by kind the names and the elements of its spec.
 
     spec, model: the MjSpec and the MjModel. strict: raise errors for unsupported features.
     """
@@ -60,6 +60,7 @@ class MjcfModel:
     strict: bool
     notes: list[Note] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
+    elements: dict[str, list[Any]] = field(default_factory=dict)
 
     def name(self, kind: str, index: int) -> str:
         """The name of the element; a unique name is generated for an element without one."""
@@ -67,12 +68,15 @@ class MjcfModel:
             self.names[kind] = self._names_of(kind)
         return self.names[kind][index]
 
-    def _names_of(self, kind: str) -> list[str]:
-        accessor = {"equality": "equality", "key": "key"}.get(kind, kind)
+    def _given_names(self, kind: str) -> list[str]:
+        """The names of the elements in the file, empty for those without one."""
         sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey",
                  "camera": "ncam"}  # fmt: skip
-        count = getattr(self.model, sizes.get(kind, f"n{kind}"))
-        given = [getattr(self.model, accessor)(i).name for i in range(count)]
+        accessor = getattr(self.model, kind)
+        return [accessor(i).name for i in range(getattr(self.model, sizes.get(kind, f"n{kind}")))]
+
+    def _names_of(self, kind: str) -> list[str]:
+        given = self._given_names(kind)
         taken = set(given)
         for i, name in enumerate(given):
             if not name:
@@ -85,9 +89,10 @@ class MjcfModel:
 
     def location(self, kind: str, index: int) -> str:
         """The location of an element, such as `humanoid.xml, line 12`, or the file if the line is unknown."""
-        elements = getattr(self.spec, _LISTS[kind])
-        accessor = getattr(self.model, kind)
-        element = element_of(elements, index, accessor(index).name)
+        if kind not in self.elements:
+            found = getattr(self.spec, _LISTS[kind])
+            self.elements[kind] = elements_by_index(found, self._given_names(kind))
+        element = self.elements[kind][index]
         name = getattr(element, "name", "") or ""
         for tag in _TAGS.get(kind, (kind,)):
             if name and (location := self.files.location(tag, name)):

@@ -1,8 +1,8 @@
 """The files of an MJCF model, which are validated before MuJoCo reads them.
 
 Included and attached models and meshes are read from the folder of the model, and from folders that the
-caller permits. The sizes of replicates, grids and
-height fields are bounded, and numbers that are NaN are rejected with their location.
+caller permits. The sizes of replicates, grids and height fields are bounded, and numbers that are NaN are
+rejected with their location.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from zwang.io.files import read_bytes
 from zwang.io.meshes.mesh_files import LARGEST_MESH, AssetRoots, check_length, read_mesh
 from zwang.io.xml import LARGEST_DOCUMENT, Element, parse
 
-MOST_COPIES = 200_000  # elements after replication
+MOST_ELEMENTS = 200_000  # written in all documents, and points of a grid
+MOST_COPIES = 10_000  # of elements, by replicates; their time in MuJoCo grows with the square of the number
 MOST_SAMPLES = 10_000_000  # of a height field
 MOST_POINTS = 100_000  # of a mesh that MuJoCo generates
 MOST_MODELS = 50  # included or attached
@@ -97,7 +98,7 @@ class _FileReader:
     def __init__(self, files: Files, roots: AssetRoots):
         self.files, self.roots = files, roots
         self.models = 0
-        self.copies = 0
+        self.elements = self.copies = 0
 
     def visit_model(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
         """Read the files of a model with a compiler element of its own: the given one, or an attached one."""
@@ -168,18 +169,23 @@ class _FileReader:
         return self.roots.find(name, where)
 
     def _count(self, root: Element) -> None:
-        """Count the elements of a document after replication.
+        """Count the elements of a document, and the copies that its replicates make of them.
 
         Raises LoadError for too many in all documents.
         """
         stack = [(root, 1)]
         while stack:
             element, times = stack.pop()
-            self.copies += times
+            self.elements += 1
+            self.copies += times - 1
+            if self.elements > MOST_ELEMENTS:
+                raise element.error(
+                    f"{element.title}: too many elements; the limit is {MOST_ELEMENTS:,} in all documents"
+                )
             if self.copies > MOST_COPIES:
                 raise element.error(
-                    f"{element.title}: too many elements after replication; the limit is {MOST_COPIES} "
-                    "(count is too large)"
+                    f"{element.title}: too many elements after replication; replicates may make "
+                    f"{MOST_COPIES:,} copies in all. Reduce their counts, or write the elements out"
                 )
             if element.name == "replicate":
                 times *= max(1, _integer(element, "count"))
@@ -251,9 +257,9 @@ def _check_sizes(element: Element) -> None:
             )
     if element.name == "flexcomp":
         points = math.prod(_counts(element))
-        if points > MOST_COPIES:
+        if points > MOST_ELEMENTS:
             raise element.error(
-                f"{element.title} has a count of {points} points: too large; the limit is {MOST_COPIES}"
+                f"{element.title} has a count of {points} points: too large; the limit is {MOST_ELEMENTS}"
             )
 
 

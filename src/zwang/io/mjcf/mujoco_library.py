@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ __all__ = [
     "checked_bindings",
     "delete_element",
     "drop_memory_request",
-    "element_of",
+    "elements_by_index",
     "flags_of",
     "mujoco",
     "numbers_of",
@@ -96,17 +97,20 @@ def delete_element(spec: Any, element: Any) -> None:
         element.delete()
 
 
-def element_of(elements: Any, index: int, name: str) -> Any:
-    """The element in a list of a spec with that index and name in the compiled model, or None.
+def elements_by_index(elements: Any, names: Sequence[str]) -> list[Any]:
+    """The elements in a list of a spec in the order of the compiled model, whose names are given; None for
+    one that is not in the list.
 
     In versions whose specs have no indices (3.3.0), an element without a name is found by its position in the
     list.
     """
     candidates = list(elements)
     if all(hasattr(element, "id") for element in candidates):
-        return next((element for element in candidates if element.id == index), None)
-    named = [element for element in candidates if name and element.name == name]
-    return named[0] if named else candidates[index] if index < len(candidates) else None
+        by_index = {element.id: element for element in candidates}
+        return [by_index.get(index) for index in range(len(names))]
+    by_name = {element.name: element for element in reversed(candidates) if element.name}
+    by_place = dict(enumerate(candidates))
+    return [by_name.get(name, by_place.get(index)) for index, name in enumerate(names)]
 
 
 def drop_memory_request(spec: Any) -> None:

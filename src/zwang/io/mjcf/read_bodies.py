@@ -269,14 +269,13 @@ def _surface(m: Any, g: int) -> Surface:
 def frames(source: MjcfModel) -> tuple[Frame, ...]:
     """The sites as frames. A site with the name of a body is renamed to `NAME (site)`, and noted."""
     m = source.model
-    taken = {source.name("body", i) for i in range(m.nbody)} | {
-        source.name("site", i) for i in range(m.nsite)
-    }
+    bodies = {source.name("body", i) for i in range(m.nbody)}
+    taken = bodies | {source.name("site", i) for i in range(m.nsite)}
     names = source.names.setdefault("site", [])
     found = []
     for i in range(m.nsite):
         name = source.name("site", i)
-        if any(source.name("body", b) == name for b in range(m.nbody)):
+        if name in bodies:
             while f"{name} (site)" in taken:
                 name += " "
             name = f"{name} (site)"
