@@ -6,8 +6,6 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PYTHON = [
     p for folder in ("src", "tests", "docs", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")
@@ -31,18 +29,24 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or first.lineno) - first.lineno + 1
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *TEXTS], ids=name)
-def test_files_have_600_lines_of_110_characters(path):
-    lines = path.read_text("utf-8").splitlines()
-    assert len(lines) <= 600
-    assert not [f"{k}: {line}" for k, line in enumerate(lines, 1) if len(line) > 110]
+def test_files_have_600_lines_of_110_characters():
+    lines = {name(path): path.read_text("utf-8").splitlines() for path in (*PYTHON, *TEXTS)}
+    assert not {path: len(found) for path, found in lines.items() if len(found) > 600}
+    assert not [
+        f"{path}:{k}: {line}"
+        for path, found in lines.items()
+        for k, line in enumerate(found, 1)
+        if len(line) > 110
+    ]
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_functions_have_60_lines(path):
-    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    assert not {f.name: code_lines(f) for f in functions if code_lines(f) > 60}
+def test_functions_have_60_lines():
+    assert not {
+        f"{name(path)}: {node.name}": code_lines(node)
+        for path in PYTHON
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 60
+    }
 
 
 def test_no_two_classes_have_one_name():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Block, Program, blocks_of
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.dead_code import remove_dead_code
@@ -50,18 +50,9 @@ def optimise(program: Program) -> Program:
 
 
 def trace_and_optimise(function: Callable[..., Any], inputs: Mapping[str, Any], carried: str = "") -> Program:
-    """The optimised program of a function; see `frontend.trace.trace` for the arguments.
-
-    Python's cyclic garbage collection is suspended meanwhile: a graph has no cycles, and its traversal by the
-    collector takes a third of the time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    """The optimised program of a function; see `frontend.trace.trace` for the arguments."""
+    with without_garbage_collection():
         return optimise(trace(function, inputs, carried=carried))
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def count_operations(program: Program) -> dict[str, int]:

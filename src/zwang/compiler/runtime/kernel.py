@@ -13,6 +13,7 @@ from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import emit, input_starts
 from zwang.compiler.backends.llvm.packing import input_padding
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
+from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.runtime import cache as object_cache
 from zwang.compiler.runtime.processor import MachineCode, host, object_code
@@ -73,7 +74,8 @@ def _aligned(size: int) -> int:
 
 def _assembled_body(program: Program, lanes: Lanes) -> bytes:
     """The size of the stack frame (8 bytes), then the object code of the program's body."""
-    emitted = emit(program, lanes)
+    with without_garbage_collection():
+        emitted = emit(program, lanes)
     return emitted.frame_bytes.to_bytes(8, "little") + object_code(emitted.text)
 
 
@@ -83,7 +85,8 @@ def _object_code(
     """Object code from the disk cache, or from `make` where it is not there or the cache is not used."""
     if not use_cache or object_cache.folder() is None:
         return make()
-    key = object_cache.key(program, name, lanes.dtype, lanes.width, host().identity)
+    with without_garbage_collection():
+        key = object_cache.key(program, name, lanes.dtype, lanes.width, host().identity)
     return object_cache.fetch(key, make)
 
 
