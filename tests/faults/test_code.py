@@ -84,8 +84,9 @@ def test_a_child_forked_while_threads_compile_can_compile() -> None:
             child = os.fork()
             if child == 0:
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(30)
-                zw.simulate(furuta(), duration=0.01, params={**FURUTA, "m_p": 0.5 + k}, progress=False)
+                signal.alarm(60)
+                if k == 0:
+                    zw.simulate(furuta(), duration=0.01, params={**FURUTA, "m_p": 0.5}, progress=False)
                 found = zw.compile(furuta(**{**FURUTA, "m_p": 5.0})).mass_matrix(q)
                 os._exit(0 if np.allclose(found, expected, rtol=1e-12) else 1)
             states.append(os.waitpid(child, 0)[1])
