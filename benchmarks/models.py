@@ -14,18 +14,22 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import multiprocessing
 import os
 import resource
 import signal
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks import model_comparison
 from benchmarks.model_table import table
 
 ROOT = Path(__file__).parents[1]
 WALL = 10  # wall time at most, in multiples of the time of computing, on a machine with other work
+PROCESSES = multiprocessing.get_context("forkserver")
+ERRORS = ".errors"
 RESULTS, TABLE = ROOT / "build" / "models.jsonl", ROOT / "docs" / "models.md"
 
 
@@ -45,29 +49,38 @@ def folder_of(source: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+def run_stage(stage: str, file: str, folder: str, limits: tuple[float, float], log: str) -> None:
+    """Run a stage of the comparison in this process, within limits; what it prints is written to `log`."""
+    seconds, memory = limits
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30), int(memory * 2**30)))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for stream, name in ((sys.stdout, log), (sys.stderr, log + ERRORS)):
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(descriptor, stream.fileno())
+    model_comparison.main(stage, file, folder)
+
+
 def measured(stage: str, file: Path, folder: Path, seconds: float, memory: float) -> list[dict[str, Any]]:
     """The stages of a comparison; the last one tells how the process ended."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30), int(memory * 2**30)))
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    command = [sys.executable, "-m", "benchmarks.model_comparison", stage, str(file), str(folder)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "ZWANG_CACHE": "off"}
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, preexec_fn=limit
-    )
-    try:
-        out, err = process.communicate(timeout=WALL * seconds)
-        ended = {"code": process.returncode, "error": err.decode(errors="replace").strip()[-300:]}
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, _ = process.communicate()
-        ended = {"code": None, "error": f"stopped after {WALL * seconds:g} s"}
-    if process.returncode == -signal.SIGXCPU:
-        ended = {"code": None, "error": f"stopped after {seconds:g} s of computing"}
-    lines = [json.loads(line) for line in out.decode().splitlines() if line.startswith("{")]
+    with tempfile.TemporaryDirectory() as scratch:
+        log = str(Path(scratch) / "log")
+        arguments = (stage, str(file), str(folder), (seconds, memory), log)
+        process = PROCESSES.Process(target=run_stage, args=arguments)
+        process.start()
+        process.join(WALL * seconds)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            error = f"stopped after {WALL * seconds:g} s"
+        elif process.exitcode == -signal.SIGXCPU:
+            error = f"stopped after {seconds:g} s of computing"
+        else:
+            error = ""
+        text, errors = (Path(name).read_text(errors="replace") if Path(name).exists() else ""
+                        for name in (log, log + ERRORS))  # fmt: skip
+    ended = {"code": None, "error": error} if error else {"code": process.exitcode, "error": errors[-300:]}
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return lines if lines and lines[-1]["stage"] == "end" else [*lines, {"stage": "ended", **ended}]
 
 
@@ -106,6 +119,8 @@ def main() -> None:
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--match", default="", help="measure only files whose path contains this, again")
     given = parser.parse_args()
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "ZWANG_CACHE": "off"}  # of the processes
+    PROCESSES.set_forkserver_preload(["benchmarks.model_comparison"])
     given.results.parent.mkdir(parents=True, exist_ok=True)
     known = read(given.results)
     for argument in given.sources:

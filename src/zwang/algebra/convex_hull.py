@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,14 @@ class Hull(NamedTuple):
 
 def convex_hull(points: Any) -> Hull:
     """The convex hull of points (n, 3). Source: Barber, Dobkin, Huhdanpaa, ACM TOMS 22 (1996) 469."""
+    return _convex_hull(np.ascontiguousarray(points, float).reshape(-1, 3).tobytes())
+
+
+@lru_cache(maxsize=512)
+def _convex_hull(data: bytes) -> Hull:
+    """The convex hull of points (n, 3)."""
     try:
-        hull = scipy.spatial.ConvexHull(np.asarray(points, float))
+        hull = scipy.spatial.ConvexHull(np.frombuffer(data).reshape(-1, 3))
     except (scipy.spatial.QhullError, ValueError):
         return Hull(np.zeros(0, int), np.zeros((0, 4)), 0.0)
     return Hull(np.sort(hull.vertices), hull.equations, float(hull.volume))

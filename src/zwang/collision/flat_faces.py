@@ -1,64 +1,33 @@
-"""Flat faces of convex shapes, and those of them that contain a given point of the surface.
+"""The flat faces of a convex shape that contain a given point of its surface, and the edges that do.
 
-A box has six faces, a mesh those of its convex hull, where coplanar triangles are one polygon, and a cylinder
-two caps, which stand as polygons of 16 corners for the clipping of contact manifolds, as in MuJoCo. A capsule
-has none. The straight edges of a cylinder and of a capsule are the lines of their sides.
+A capsule has no flat faces. The straight edges of a cylinder and of a capsule are the lines of their sides.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.convex_hull import hull_polygons
 from zwang.collision.contact_point import TINY
+from zwang.collision.face_tables import FlatFaces
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     MutableArray,
-    Table,
     absolute,
     cond,
     divide,
     empty,
     equal,
-    fori_loop,
     less,
     less_equal,
     logical_and,
     sqrt,
-    table,
     where,
 )
 
-CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
 CONTAINS = 5e-5  # distance, relative to a shape's size, up to which a point counts as on a face or an edge
 FACE, EDGE, VERTEX = 3, 2, 1  # what of a shape is nearest to the other one, by its dimension plus one
-
-
-class FlatFaces(NamedTuple):
-    """The faces of a shape in its own axes, as tables.
-
-    normals (n, 3): outward. corners (n, most + 1, 3): of each polygon, clockwise seen from outside, to be
-    multiplied by `scale`; those beyond its number of corners repeat the first. counts (n,). degree: the
-    largest number of faces at one vertex.
-    """
-
-    normals: Table
-    corners: Table
-    counts: Table
-    scale: tuple[Any, Any, Any]
-    degree: int
-
-    @property
-    def most(self) -> int:
-        """The largest number of corners of a face."""
-        return self.corners.shape[1] - 1
-
-    def corner(self, face: Any, k: Any) -> np.ndarray:
-        """Corner k of a face; both are indices that are equal in all lanes."""
-        return self.corners[face, k] * np.array(self.scale)
 
 
 class SurfacePoint(NamedTuple):
@@ -96,69 +65,6 @@ class SurfacePoint(NamedTuple):
         return np.array(values[:3]), np.array(values[3:])
 
 
-def flat_faces(kind: str, sizes: Any) -> FlatFaces | None:
-    """The faces of a shape; None for a shape that has none."""
-    match kind:
-        case "box":
-            return _tables(_cube())._replace(scale=tuple(sizes))
-        case "cylinder":
-            return _tables(_caps())._replace(scale=(sizes[0], sizes[0], sizes[1]))
-        case "mesh":
-            return mesh_faces(sizes)
-    return None
-
-
-def mesh_faces(vertices: Any, *, clockwise: bool = True) -> FlatFaces | None:
-    """The faces of the convex hull of vertices (n, 3); None for a flat hull. clockwise: the order of their
-    corners, as seen from outside.
-    """
-    return _mesh_faces(np.ascontiguousarray(vertices, float).tobytes(), clockwise)
-
-
-@lru_cache(maxsize=256)
-def _mesh_faces(data: bytes, clockwise: bool) -> FlatFaces | None:
-    """The faces of the convex hull of points; None for a flat hull."""
-    points, order = np.frombuffer(data).reshape(-1, 3), 1 if clockwise else -1
-    normals, polygons = hull_polygons(points)
-    return _tables((normals, [points[polygon[::order]] for polygon in polygons])) if len(polygons) else None
-
-
-def _tables(faces: tuple[np.ndarray, list[np.ndarray]]) -> FlatFaces:
-    """Tables of normals and polygons."""
-    normals, polygons = faces
-    most = max(len(polygon) for polygon in polygons)
-    corners = np.array([[*polygon, *[polygon[0]] * (most + 1 - len(polygon))] for polygon in polygons])
-    counts = table([float(len(polygon)) for polygon in polygons])
-    _, numbers = np.unique(np.concatenate(polygons), axis=0, return_counts=True)
-    return FlatFaces(table(normals), table(corners), counts, (1.0, 1.0, 1.0), max(int(numbers.max()), 3))
-
-
-@lru_cache(maxsize=1)
-def _cube() -> tuple[np.ndarray, list[np.ndarray]]:
-    """Faces of the cube with edges of length 2; which corner is the first matters for large polygons."""
-    signs = [
-        ((1, 1, 1), (1, 1, -1), (1, -1, -1), (1, -1, 1)),
-        ((-1, 1, -1), (-1, 1, 1), (-1, -1, 1), (-1, -1, -1)),
-        ((-1, 1, -1), (1, 1, -1), (1, 1, 1), (-1, 1, 1)),
-        ((-1, -1, 1), (1, -1, 1), (1, -1, -1), (-1, -1, -1)),
-        ((-1, 1, 1), (1, 1, 1), (1, -1, 1), (-1, -1, 1)),
-        ((1, 1, -1), (-1, 1, -1), (-1, -1, -1), (1, -1, -1)),
-    ]
-    polygons = [np.array(corners, float) for corners in signs]
-    return np.array([polygon.mean(axis=0) for polygon in polygons]), polygons
-
-
-@lru_cache(maxsize=1)
-def _caps() -> tuple[np.ndarray, list[np.ndarray]]:
-    """Upper and lower cap of the cylinder with radius 1 and height 2."""
-    angles = np.arange(CAP_CORNERS) * (2 * np.pi / CAP_CORNERS)
-    polygons = [
-        np.stack([np.cos(angles), -side * np.sin(angles), np.full(CAP_CORNERS, side)], axis=1)
-        for side in (1.0, -1.0)
-    ]
-    return np.array([[0, 0, 1.0], [0, 0, -1.0]]), polygons
-
-
 # ------------------------------------------------------------------------------------- at a surface point
 
 
@@ -182,7 +88,7 @@ def surface_point(
         contains = logical_and(less_equal(absolute(distance), slack), less(carry[1], capacity))
         return cond(contains, lambda *carry: _with_face(faces, shape, x, slack, k, carry), _as_it_is, *carry)
 
-    at_faces, face_count, at_edges, edge_count = fori_loop(0, len(faces.normals), with_face, carry)
+    at_faces, face_count, at_edges, edge_count = faces.over_faces(with_face, carry)
     dimension = where(less(2, face_count), VERTEX, where(equal(face_count, 2), EDGE, FACE))
     return SurfacePoint(dimension, at_faces, face_count, at_edges, edge_count)
 
@@ -201,7 +107,7 @@ def _with_face(faces: FlatFaces, shape: PlacedShape, x: np.ndarray, slack: Any, 
         start, end = faces.corner(k, j), faces.corner(k, j + 1)
         step = end - start
         length = sqrt(step @ step)
-        has_length = less(TINY, length)  # not so beyond the polygon's number of corners
+        has_length = less(TINY, length)
         length = where(has_length, length, 1.0)
         along = divide((x - start) @ step, length)
         rest = x - start - step * divide(along, length)
@@ -211,7 +117,7 @@ def _with_face(faces: FlatFaces, shape: PlacedShape, x: np.ndarray, slack: Any, 
         ends = [*(shape.p + shape.R @ start), *(shape.p + shape.R @ end)]
         return _appended(carry[0], carry[1], ends, logical_and(is_on, less(carry[1], 2 * faces.degree)))
 
-    at_edges, edge_count = fori_loop(0, faces.most, with_edge, (at_edges, edge_count), unroll=False)
+    at_edges, edge_count = faces.over_corners(k, with_edge, (at_edges, edge_count))
     return at_faces, face_count + 1, at_edges, edge_count
 
 

@@ -14,7 +14,7 @@ from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.gjk import inner, select_array
 from zwang.collision.support_functions import PRISM_EDGES, ConvexShape, prism_normals
-from zwang.scalar import cond, for_each, less, where
+from zwang.scalar import cond, for_each, fori_loop, less, where
 
 TURNS = (2.0, 4.0, 10.0, 25.0, 60.0, 150.0)  # multiples of a turn that are tried, where it converges slowly
 SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which the axes and faces suffice
@@ -68,10 +68,12 @@ def initial_direction(a: ConvexShape, b: ConvexShape, scale: Any) -> Direction:
     for direction in (*directions, *(-direction for direction in directions)):
         best = _better(a, b, direction, best)
     for shape, sign in ((a, 1), (b, -1)):
-        if len(shape.faces):
-            best = for_each(
-                shape.faces,
-                lambda row, best, R=shape.sides, s=sign: _better(a, b, s * (R @ row), best),
+        if shape.faces is not None:
+            normals, begin, end = shape.faces
+            best = fori_loop(
+                begin,
+                end,
+                lambda k, best, R=shape.sides, s=sign, rows=normals: _better(a, b, s * (R @ rows[k]), best),
                 best,
             )
     return cond(less(SHALLOW * scale, best[1]), lambda best: _searched(a, b, best), lambda best: best, best)

@@ -16,15 +16,10 @@ import numpy as np
 
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.convex import Nearest, nearest_points
-from zwang.collision.flat_faces import (
-    FACE,
-    FlatFaces,
-    SurfacePoint,
-    flat_faces,
-    side_line,
-    surface_point,
-)
+from zwang.collision.face_tables import FlatFaces, box_faces, cylinder_faces
+from zwang.collision.flat_faces import FACE, SurfacePoint, side_line, surface_point
 from zwang.collision.polygons import Polygon, clipped_polygon, farthest_two, large_quadrilateral, no_corners
+from zwang.collision.polyhedra import polyhedron_of
 from zwang.collision.shapes import COUNTS, PlacedShape
 from zwang.collision.support_functions import convex_shape_of
 from zwang.scalar import (
@@ -107,8 +102,8 @@ def contact_manifold(
         first, second = (
             Side(kind, shape, faces, surface_point(kind, shape, faces, point, core.size), reach)
             for kind, shape, faces, point, core in (
-                (kind_a, a, flat_faces(kind_a, a.sizes), nearest.first, core_a),
-                (kind_b, b, flat_faces(kind_b, b.sizes), nearest.second, core_b),
+                (kind_a, a, _flat_faces(kind_a, a.sizes), nearest.first, core_a),
+                (kind_b, b, _flat_faces(kind_b, b.sizes), nearest.second, core_b),
             )
         )
         deepest = nearest.distance - PARALLEL_EDGE * (core_a.size + core_b.size)
@@ -123,6 +118,18 @@ def contact_manifold(
     frame = contact_frame(np.array(values[:3]))
     points = [values[3 + 4 * k : 7 + 4 * k] for k in range(count)]
     return tuple(ContactPoint(point[0], np.array(point[1:]), frame) for point in points)
+
+
+def _flat_faces(kind: str, sizes: Any) -> FlatFaces | None:
+    """The faces of a shape; None for a shape that has none."""
+    match kind:
+        case "box":
+            return box_faces(sizes)
+        case "cylinder":
+            return cylinder_faces(sizes)
+        case "mesh":
+            return polyhedron_of(sizes).faces()
+    return None
 
 
 def _manifold(
@@ -318,18 +325,18 @@ def _polygons(
         def corners(k: Any, polygon: Polygon) -> Polygon:
             def corner(j: Any, polygon: Polygon) -> Polygon:
                 point = side.shape.p + side.shape.R @ faces.corner(k, j) - origin
-                return polygon.with_corner(axes @ point, less(1.0 * j, faces.counts[k]))
+                return polygon.with_corner(axes @ point, True)
 
             return Polygon(
                 *cond(
                     logical_and(condition, equal(1.0 * k, number)),
-                    lambda *part: tuple(fori_loop(0, faces.most, corner, Polygon(*part), unroll=False)),
+                    lambda *part: tuple(faces.over_corners(k, corner, Polygon(*part))),
                     lambda *part: part,
                     *polygon,
                 )
             )
 
-        return fori_loop(0, len(faces.normals), corners, polygon, unroll=False)
+        return faces.over_faces(corners, polygon, unroll=False)
 
     face = added(face, first, features.reference, logical_not(features.second))
     face = added(face, second, features.reference, features.second)

@@ -4,7 +4,7 @@ all.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
+from zwang.collision.polyhedra import Polyhedron, polyhedron_tables
 from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
@@ -63,21 +64,28 @@ class PairGroup:
         return len(self.pairs)
 
     @cached_property
+    def _meshes(self) -> dict[bytes, int]:
+        """The numbers of the different meshes of the group, by their vertices."""
+        shapes = [shape for pair in self.pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
+        return {vertices: k for k, vertices in enumerate(dict.fromkeys(map(_vertices, shapes)))}
+
+    @cached_property
     def _pair_values(self) -> StackedPytree:
-        return StackedPytree([_pair_values(pair) for pair in self.pairs])
+        return StackedPytree([_pair_values(pair, self._meshes) for pair in self.pairs])
 
     def pair(self, number: Any) -> Pair:
         """Pair `number`, which may be a traced index; names, placements and shapes are those of the first
         pair, all values its own.
         """
         a, b, friction, margin, gap = self._pair_values[number]
-        shapes_of_pair = [
-            shape if shape.kind == "mesh" else replace(shape, sizes=sizes)
-            for shape, sizes in ((self.first.a, a), (self.first.b, b))
-        ]
-        return replace(
-            self.first, a=shapes_of_pair[0], b=shapes_of_pair[1], friction=friction, margin=margin, gap=gap
-        )
+        first, second = self._with_sizes(self.first.a, a), self._with_sizes(self.first.b, b)
+        return replace(self.first, a=first, b=second, friction=friction, margin=margin, gap=gap)
+
+    def _with_sizes(self, shape: CollisionShape, sizes: Any) -> CollisionShape:
+        """The shape with other sizes; those of a mesh are its number."""
+        if shape.kind == "mesh":
+            return replace(shape, sizes=Polyhedron(polyhedron_tables(tuple(self._meshes)), sizes[0]))
+        return replace(shape, sizes=sizes)
 
     def placed(self, number: Any, stored: StoredPlacements) -> tuple[PlacedShape, PlacedShape]:
         """Both shapes of pair `number` in the world."""
@@ -118,17 +126,14 @@ def _placement_of(
 
 
 def _group_key(pair: Pair) -> Hashable:
-    """What the pairs of a group have in common: kinds, meshes, which shape is fixed to the world, form and
-    softness of contact.
+    """What the pairs of a group have in common: kinds, height fields, which shape is fixed to the world, form
+    and softness of contact.
     """
     softness = (*pair.solref, *pair.solreffriction, *pair.solimp)
-    meshes = [
-        np.asarray(shape.sizes, float).tobytes() if shape.kind == "mesh" else _grid(shape)
-        for shape in (pair.a, pair.b)
-    ]
     return (
         *pair.kinds,
-        *meshes,
+        _grid(pair.a),
+        _grid(pair.b),
         is_fixed_to_world(pair.a),
         is_fixed_to_world(pair.b),
         pair.condim,
@@ -142,7 +147,15 @@ def _grid(shape: CollisionShape) -> Hashable:
     return (field.heights, field.extent, field.base) if isinstance(field, HeightField) else b""
 
 
-def _pair_values(pair: Pair) -> tuple[Any, ...]:
-    """The values in which the pairs of a group differ."""
-    sizes = [() if shape.kind == "mesh" else tuple(shape.sizes) for shape in (pair.a, pair.b)]
+def _vertices(mesh: CollisionShape) -> bytes:
+    """The vertices of a mesh."""
+    return np.ascontiguousarray(mesh.sizes, float).tobytes()
+
+
+def _pair_values(pair: Pair, numbers: Mapping[bytes, int]) -> tuple[Any, ...]:
+    """The values in which the pairs of a group differ; of a mesh its number."""
+    sizes = [
+        (numbers[_vertices(shape)],) if shape.kind == "mesh" else tuple(shape.sizes)
+        for shape in (pair.a, pair.b)
+    ]
     return (*sizes, tuple(pair.friction), pair.margin, pair.gap)

@@ -14,6 +14,7 @@ import numpy as np
 from zwang.collision.broad_phase import passes_broad_phase
 from zwang.collision.narrow_phase import contact_points
 from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
+from zwang.collision.polyhedra import polyhedron_of
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import minimum
@@ -58,5 +59,5 @@ def half_thickness(shape: CollisionShape) -> Any:
     if shape.kind in ("plane", "heightfield"):
         return np.inf
     if shape.kind == "mesh":
-        return float(np.ptp(np.asarray(shape.sizes, float), axis=0).min() / 2)
+        return polyhedron_of(shape.sizes).half_thickness
     return shape.sizes[0] if shape.kind == "capsule" else reduce(minimum, shape.sizes)

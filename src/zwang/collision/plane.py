@@ -10,20 +10,20 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
-from zwang.collision.flat_faces import CONTAINS, FlatFaces, mesh_faces
+from zwang.collision.face_tables import FlatFaces
+from zwang.collision.flat_faces import CONTAINS
 from zwang.collision.polygons import Polygon, large_quadrilateral, no_corners
+from zwang.collision.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     absolute,
     cond,
     equal,
-    for_each,
     fori_loop,
     less,
     less_equal,
     logical_and,
     sqrt,
-    table,
     where,
 )
 
@@ -132,14 +132,14 @@ def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[Conta
     """
     n = plane.R[:, 2]
     frame, down = contact_frame(n), -(mesh.R.T @ n)
-    faces = mesh_faces(mesh.sizes, clockwise=False)
-    lowest = _lowest_vertex(mesh.sizes, down)
+    polyhedron = polyhedron_of(mesh.sizes)
+    faces, lowest = polyhedron.faces(clockwise=False), polyhedron.farthest(down)
     first = _sphere_contact(plane, mesh.p + mesh.R @ lowest, 0, frame)
     if faces is None:
         return (first, *[ContactPoint(FAR, first.position, frame)] * (COUNT - 1))
 
     def others(_: Any) -> tuple[Any, ...]:
-        polygon, start = _face_at(faces, lowest, down, float(np.abs(mesh.sizes).max()))
+        polygon, start = _face_at(faces, lowest, down, polyhedron.size)
         second = polygon.following(start)
         third = polygon.following(second)
         corners: Any = (start, second, third, polygon.following(third))
@@ -163,17 +163,7 @@ def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[Conta
     return (first, *(ContactPoint(point[0], np.array(point[1:]), frame) for point in points))
 
 
-def _lowest_vertex(vertices: Any, down: np.ndarray) -> np.ndarray:
-    """The first of the vertices (n, 3) that is farthest along `down`, both in the axes of the mesh."""
-
-    def farther(row: np.ndarray, best: Any) -> Any:
-        value = row @ down
-        return [where(less(best[0], value), x, y) for x, y in zip([value, *row], best, strict=True)]
-
-    return np.array(for_each(table(np.asarray(vertices, float)), farther, [-FAR, 0.0, 0.0, 0.0])[1:])
-
-
-def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: float) -> tuple[Polygon, Any]:
+def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: Any) -> tuple[Polygon, Any]:
     """Of the faces with this vertex the one most nearly normal to `down`, and the vertex's number in it."""
     slack = CONTAINS * size
 
@@ -183,20 +173,20 @@ def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: float
         is_better = logical_and(contains, less(best[0], normal @ down))
         return where(is_better, normal @ down, best[0]), where(is_better, 1.0 * k, best[1])
 
-    _, number = fori_loop(0, len(faces.normals), better, (-1.0, 0.0))
+    _, number = faces.over_faces(better, (-1.0, 0.0))
 
     def corners(k: Any, polygon: Polygon) -> Polygon:
         is_face = equal(1.0 * k, number)
 
         def added(*part: Any) -> tuple[Any, ...]:
             def corner(j: Any, polygon: Polygon) -> Polygon:
-                return polygon.with_corner(faces.corner(k, j), less(1.0 * j, faces.counts[k]))
+                return polygon.with_corner(faces.corner(k, j), True)
 
-            return tuple(fori_loop(0, faces.most, corner, Polygon(*part), unroll=False))
+            return tuple(faces.over_corners(k, corner, Polygon(*part)))
 
         return Polygon(*cond(is_face, added, lambda *same: same, *polygon))
 
-    polygon = fori_loop(0, len(faces.normals), corners, no_corners(faces.most), unroll=False)
+    polygon = faces.over_faces(corners, no_corners(faces.most), unroll=False)
 
     def match(j: Any, start: Any) -> Any:
         d = polygon.corner(j) - vertex

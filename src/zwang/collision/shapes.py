@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
+from zwang.collision.polyhedra import polyhedron_of
 from zwang.errors import DescriptionError, UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 from zwang.scalar import MutableArray, maximum, sqrt
@@ -15,7 +16,8 @@ ORDER = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "
 
 
 class PlacedShape(NamedTuple):
-    """A shape in the world: half sizes (or the vertices of a mesh), rotation, and position of its centre.
+    """A shape in the world: half sizes (of a mesh its vertices, or a `Polyhedron`), rotation, and position of
+    its centre.
 
     heights: those of a height field, whose half sizes are the number of a prism (row, column, side).
     """
@@ -72,7 +74,7 @@ def radius(kind: str, sizes: Any) -> Any:
             return sqrt(sum(x * x for x in sizes))
         case "ellipsoid":
             return maximum(maximum(sizes[0], sizes[1]), sizes[2])
-    return float(np.linalg.norm(np.asarray(sizes, float), axis=-1).max())
+    return polyhedron_of(sizes).radius
 
 
 # The largest number of contact points of each pair of kinds, in the order of the kinds.

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.convex_hull import convex_hull
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import TINY, unit
+from zwang.collision.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
-from zwang.scalar import copysign, for_each, less, maximum, sqrt, table, where, without_derivatives
+from zwang.scalar import Table, copysign, less, maximum, sqrt, where, without_derivatives
 
-LARGEST_FACE_COUNT = 300
 PRISM_EDGES = ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3))  # of the bottom and the top of a prism
 Support = Callable[[np.ndarray], np.ndarray]
 
@@ -26,7 +25,7 @@ class ConvexShape(NamedTuple):
     """A convex shape in the world: its kind and placement, the support function of its core in its own axes,
     the radius around the core, and its size [m].
 
-    faces: outward normals (n, 3) of a mesh in its axes.
+    faces: outward normals of a mesh in its axes, the first of its own, and the end of these; or None.
     """
 
     kind: str
@@ -34,7 +33,7 @@ class ConvexShape(NamedTuple):
     local_support: Support
     radius: Any
     size: Any
-    faces: np.ndarray = np.zeros((0, 3))
+    faces: tuple[Table, Any, Any] | None = None
 
     @property
     def centre(self) -> np.ndarray:
@@ -63,13 +62,12 @@ class ConvexShape(NamedTuple):
 
 def convex_shape_of(kind: str, shape: PlacedShape) -> ConvexShape:
     """A shape in the world by its support function."""
-    radius = shape.sizes[0] if kind in ("sphere", "capsule") else 0
     if kind == "mesh":
-        size: Any = float(np.abs(np.asarray(shape.sizes, float)).max())
-    else:
-        size = sqrt(inner_square(shape.sizes)) if kind == "prism" else sum(shape.sizes)
-    faces = face_normals(shape.sizes) if kind == "mesh" else np.zeros((0, 3))
-    return ConvexShape(kind, shape, _LOCAL[kind](shape.sizes), radius, size, faces)
+        polyhedron = polyhedron_of(shape.sizes)
+        return ConvexShape(kind, shape, polyhedron.farthest, 0, polyhedron.size, polyhedron.normals)
+    radius = shape.sizes[0] if kind in ("sphere", "capsule") else 0
+    size = sqrt(inner_square(shape.sizes)) if kind == "prism" else sum(shape.sizes)
+    return ConvexShape(kind, shape, _LOCAL[kind](shape.sizes), radius, size)
 
 
 def inner_square(corners: np.ndarray) -> Any:
@@ -100,13 +98,6 @@ def without_derivatives_of_shapes(function: Callable, a: ConvexShape, b: ConvexS
         shape.placed._replace(sizes=()) if shape.kind == "mesh" else shape.placed for shape in (a, b)
     ]
     return without_derivatives(call, *placements, *operands)
-
-
-def face_normals(corners: Any) -> np.ndarray:
-    """Outward normals (n, 3) of a convex hull's faces; none for a flat hull, or where there are too many."""
-    normals = convex_hull(corners).planes[:, :3]
-    distinct = normals[np.sort(np.unique(np.round(normals, 6), axis=0, return_index=True)[1])]
-    return distinct if len(distinct) <= LARGEST_FACE_COUNT else np.zeros((0, 3))
 
 
 def _ball(sizes: Any) -> Support:
@@ -142,22 +133,6 @@ def _box(sizes: Any) -> Support:
     return lambda d: np.array([copysign(s, x) for s, x in zip(sizes, d, strict=True)])
 
 
-def _mesh(corners: Any) -> Support:
-    """Support function of a mesh."""
-    rows = table(np.asarray(corners, float))
-
-    def support(d: np.ndarray) -> np.ndarray:
-        def update(corner: Any, best: Any) -> Any:
-            projection = corner @ d
-            better = less(best[0], projection)
-            return [where(better, x, y) for x, y in zip([projection, *corner], best, strict=True)]
-
-        first = [float(x) for x in np.asarray(corners, float)[0]]
-        return np.array(for_each(rows, update, [np.array(first) @ d, *first])[1:])
-
-    return support
-
-
 def _prism(corners: Any) -> Support:
     """Support function of a prism."""
 
@@ -180,6 +155,5 @@ _LOCAL: dict[str, Callable[[Any], Support]] = {
     "ellipsoid": _ellipsoid,
     "cylinder": _cylinder,
     "box": _box,
-    "mesh": _mesh,
     "prism": _prism,
 }

@@ -1,0 +1,136 @@
+"""The vertex of a polyhedron that is farthest along a direction, found by cells of directions.
+
+The directions are divided into the cells of a grid on the faces of a cube. Each cell has a list of the
+vertices that are farthest along some direction in it, a few of perhaps thousands; a vertex is left out where
+another one is farther along all four corners of the cell, and so along all directions in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.scalar import (
+    Table,
+    absolute,
+    clip,
+    floor,
+    fori_loop,
+    lane_by_lane,
+    lane_maximum,
+    less,
+    less_equal,
+    logical_and,
+    table,
+    where,
+)
+
+FINEST = 12  # cells along an edge of the cube
+SAMPLES = np.linspace(0.0, 1.0, 5)  # positions along the sides of a cell, of directions to compare at
+TIE = 1e-12  # difference of distances, relative to the size of the polyhedron, below which both are farthest
+
+
+class DirectionCells(NamedTuple):
+    """The vertices of polyhedra by cells.
+
+    sides (n,): cells along an edge of the cube of each polyhedron. cells (n,): the number of its first cell.
+    starts: the first vertex of each cell in `corners` (m, 3), where they are in the order of the polyhedron;
+    padded, so that every sum of a first cell and of a cell in another polyhedron is an index. firsts (n, 3):
+    the first vertex of each polyhedron. most: cells of a polyhedron.
+    """
+
+    sides: Table
+    cells: Table
+    starts: Table
+    corners: Table
+    firsts: Table
+    most: int
+
+    def farthest(self, polyhedron: Any, d: np.ndarray) -> np.ndarray:
+        """The first vertex (3,) of a polyhedron, by its index, that is farthest along d (3,)."""
+        number = _cell_of(d, self.sides[polyhedron])
+
+        def of_lane(best: Any) -> Any:
+            cell = self.cells[polyhedron] + lane_maximum(number, self.most - 1)
+            begin, end = self.starts[cell], self.starts[cell + 1]
+
+            def visit(k: Any, best: Any) -> Any:
+                return farther(self.corners[k], d, best)
+
+            return fori_loop(begin, end, visit, best, unroll=False)
+
+        first = self.firsts[polyhedron]
+        return np.array(lane_by_lane(of_lane, [first @ d, *(1.0 * x for x in first)])[1:])
+
+
+def direction_cells(polyhedra: Sequence[np.ndarray]) -> DirectionCells:
+    """The cells of polyhedra, each by its vertices (n, 3)."""
+    sides = [max(1, min(FINEST, round(np.sqrt(len(vertices)) / 4))) for vertices in polyhedra]
+    lists = [_lists(vertices.tobytes(), side) for vertices, side in zip(polyhedra, sides, strict=True)]
+    corners = [vertices[np.concatenate(cells)] for vertices, cells in zip(polyhedra, lists, strict=True)]
+    lengths, most = [len(chosen) for cells in lists for chosen in cells], max(map(len, lists))
+    return DirectionCells(
+        table(np.array(sides, float)),
+        table(np.cumsum([0, *(len(cells) for cells in lists[:-1])])),
+        table(np.cumsum([0, *lengths, *[0] * most])),
+        table(np.concatenate(corners)),
+        table(np.array([vertices[0] for vertices in polyhedra])),
+        most,
+    )
+
+
+def farther(corner: np.ndarray, d: np.ndarray, best: Any) -> Any:
+    """The corner with its projection on d, or `best` where that is not less."""
+    projection = corner @ d
+    better = less(best[0], projection)
+    return [where(better, x, y) for x, y in zip([projection, *corner], best, strict=True)]
+
+
+def _cell_of(d: np.ndarray, side: Any) -> Any:
+    """The number of the cell of a direction: by the cube's face that it meets, and the place on that face."""
+    a, b, c = (absolute(x) for x in d)
+    is_x = logical_and(less_equal(b, a), less_equal(c, a))
+    is_y = less_equal(c, b)
+    axis, along = (where(is_x, x, where(is_y, y, z)) for x, y, z in ((0.0, 1.0, 2.0), tuple(d)))
+    u = where(is_x, d[1], where(is_y, d[2], d[0]))
+    v = where(is_x, d[2], where(is_y, d[0], d[1]))
+    length, half = absolute(along), side / 2
+    scale = half / where(less(0, length), length, 1.0)
+    i, j = (clip(floor(x * scale + half), 0, side - 1) for x in (u, v))
+    face = 2 * axis + where(less(along, 0), 1.0, 0.0)
+    return (face * side + i) * side + j
+
+
+@lru_cache(maxsize=512)
+def _lists(data: bytes, side: int) -> tuple[np.ndarray, ...]:
+    """The numbers of the vertices (n, 3) of each cell."""
+    vertices = np.frombuffer(data).reshape(-1, 3)
+    places = [(face, i, j) for face in range(6) for i in range(side) for j in range(side)]
+    return tuple(_extreme(vertices, _corner_directions(*place, side)) for place in places)
+
+
+def _corner_directions(face: int, i: int, j: int, side: int) -> np.ndarray:
+    """The directions (2, 2, 3) at the corners of cell (i, j) of a face of the cube."""
+    k, sign = divmod(face, 2)
+    found = np.empty((2, 2, 3))
+    found[..., k] = 1 - 2 * sign
+    found[..., (k + 1) % 3] = (2 * np.array([i, i + 1]) / side - 1)[:, None]
+    found[..., (k + 2) % 3] = 2 * np.array([j, j + 1]) / side - 1
+    return found
+
+
+def _extreme(vertices: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """The numbers of the vertices that may be farthest along a direction between these corners (2, 2, 3)."""
+    slack = TIE * np.abs(vertices).max()
+    sides = [(s, t) for s in SAMPLES for t in SAMPLES]
+    weights = np.array([[(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t] for s, t in sides])
+    chosen = np.arange(len(vertices))
+    reach = vertices @ corners.reshape(4, 3).T
+    for sample in (weights[len(weights) // 2], *weights):
+        best = reach[np.argmax(reach @ sample)]
+        kept = (best - reach <= slack).any(axis=1)
+        chosen, reach = chosen[kept], reach[kept]
+    return chosen
