@@ -26,6 +26,7 @@ from tests.io.written_mechanisms import driven_mechanism, rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
 from tests.oracles.mujoco_models import RandomModel, RandomTree, full_mass_matrix, state_of
 from zwang.algebra.rotations import from_rpy
+from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import FormatError
 from zwang.io.export_notes import ExportNotes
 from zwang.io.urdf.read_urdf import read_urdf
@@ -166,6 +167,36 @@ def test_a_fluid_has_the_forces_of_mujoco(tmp_path):
         zw.write_mjcf(m.replace(forces=drags[:1]), tmp_path / "one.xml")
     with pytest.raises(FormatError, match="MJCF has one fluid"):
         zw.write_mjcf(m.replace(forces=(drags[0], replace(drags[1], density=2.0))), tmp_path / "two.xml")
+
+
+def test_a_fluid_around_ellipsoids_has_the_forces_of_mujoco(tmp_path):
+    """Around shapes of every kind, around an ellipsoid that is no shape, and around the box of an inertia."""
+    geoms = ("sphere .1", "capsule .05 .1", "cylinder .06 .1", "box .1 .05 .02", "ellipsoid .1 .05 .2")
+    bodies = ""
+    for k, (kind, size) in enumerate(geom.split(" ", 1) for geom in geoms):
+        shape = f"type='{kind}' size='{size}' pos='.1 0 {0.1 * k}' euler='20 30 {k}'"
+        fluid = f"fluidshape='ellipsoid' fluidcoef='.4 {0.1 * k} 1.5 1 .9'"
+        joint_and_shapes = f"<freejoint/><geom {shape} {fluid}/><geom size='.05' pos='0 .2 0'/>"
+        bodies += f"<body pos='{k} 0 1'>{joint_and_shapes}</body>"
+    plain = "<body pos='0 1 1'><freejoint/><geom type='box' size='.1 .2 .3'/></body>"
+    option = "<option density='1.2' viscosity='.1' wind='1 2 0'/>"
+    text = f"<mujoco>{option}<worldbody>{bodies}{plain}</worldbody></mujoco>"
+    path = tmp_path / "fluid.xml"
+    path.write_text(text)
+    m = loaded(path)
+    drags = [force for force in m.forces if isinstance(force, zw.EllipsoidDrag)]
+    assert len(drags) == len(geoms)
+    n = rewritten(m, tmp_path)
+    assert_equal(m, n)
+    assert [len(b.geometry) for b in n.bodies] == [len(b.geometry) for b in m.bodies]
+    old, new = (mujoco.MjModel.from_xml_path(str(p)) for p in (path, tmp_path / "written.xml"))
+    assert_same_in_mujoco(old, new, 1)
+    bare = m.replace(bodies=[replace(body, geometry=()) for body in m.bodies])
+    q, v = bare.neutral, np.random.default_rng(2).normal(size=bare.nv)
+    close(passive_forces(rewritten(bare, tmp_path), q, v), passive_forces(m, q, v), "fluid", 1e-14)
+    with pytest.raises(FormatError, match="virtual masses"):
+        other = replace(drags[0], virtual_mass=(1, 1, 1))
+        zw.write_mjcf(m.replace(forces=[other, *m.forces[1:]]), tmp_path / "other.xml")
 
 
 @pytest.mark.parametrize("make", [RandomModel, RandomTree])

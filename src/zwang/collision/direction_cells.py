@@ -28,8 +28,8 @@ from zwang.scalar import (
     where,
 )
 
-FINEST = 12  # cells along an edge of the cube
-SAMPLES = np.linspace(0.0, 1.0, 5)  # positions along the sides of a cell, of directions to compare at
+FINEST = 8  # cells along an edge of the cube
+SAMPLES = np.linspace(0.0, 1.0, 3)  # positions along the sides of a cell, of directions to compare at
 TIE = 1e-12  # difference of distances, relative to the size of the polyhedron, below which both are farthest
 
 

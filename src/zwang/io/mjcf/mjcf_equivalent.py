@@ -14,8 +14,8 @@ from zwang.io.equivalents import (
     with_split_bodies,
 )
 from zwang.io.export_notes import ExportNotes
-from zwang.io.mjcf.inertia_box import writable_drags
 from zwang.io.mjcf.mjcf_output import DEFAULT
+from zwang.io.mjcf.write_fluids import writable_drags
 from zwang.io.unique_names import UniqueNames
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
@@ -130,11 +130,8 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
                 ends = [_frame_at(frames, frame_names, end, f"end of a spring on {end[0]}")
                         for end in (force.a, force.b)]  # fmt: skip
                 tendons.append(_point_spring_tendon(force, ends, tendon_names, notes))
-            case FluidDrag():
+            case FluidDrag() | EllipsoidDrag():
                 pass
-            case EllipsoidDrag():
-                where = f"the fluid drag of body {force.body!r}"
-                notes.unsupported(where, "the fluid around an ellipsoid is not written")
             case Wrench():
                 wrenches += _wrench(m, force, frames, frame_names, notes)
             case _:

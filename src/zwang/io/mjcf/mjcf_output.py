@@ -29,7 +29,8 @@ class MjcfOutput:
     mechanism: has only elements that MJCF has, see `mjcf_equivalent`. names: by kind of element.
     sites, geoms: elements by body, in addition to frames and shapes. shape_names: of shapes without a name to
     which other elements refer, by body and index. geom_frames: the geoms around which tendons wrap, by frame.
-    height_fields: the names of the assets, by heights, extent and base.
+    height_fields: the names of the assets, by heights, extent and base. fluid_attributes: of shapes around
+    which a fluid flows as around ellipsoids, by body and index.
     """
 
     mechanism: Mechanism
@@ -41,6 +42,7 @@ class MjcfOutput:
     shape_names: dict[tuple[str, int], str] = field(default_factory=dict)
     geom_frames: dict[str, str] = field(default_factory=dict)
     height_fields: dict[Any, str] = field(default_factory=dict)
+    fluid_attributes: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     _points: list[tuple[str, Any, Any, str]] = field(default_factory=list)
 
     @staticmethod

@@ -94,6 +94,7 @@ class _BodyWriter:
             name = out.name("shape", shape.name) if shape.name else out.shape_names.get((body, index))
             geom = geom_node(out, body, shape, name)
             if geom is not None:
+                geom.attributes.update(out.fluid_attributes.get((body, index), {}))
                 node.children.append(geom)
         node.children += out.geoms.get(body, [])
         wrapped = {name for name in out.geom_frames if name.endswith(WRAPPED)}

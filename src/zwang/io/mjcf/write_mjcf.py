@@ -12,6 +12,7 @@ from zwang.io.mjcf.mjcf_equivalent import mjcf_equivalent
 from zwang.io.mjcf.mjcf_output import MjcfOutput
 from zwang.io.mjcf.write_bodies import world_node
 from zwang.io.mjcf.write_constraints import contact_nodes, equality_nodes
+from zwang.io.mjcf.write_fluids import add_fluid_geoms
 from zwang.io.mjcf.write_forces import actuator_nodes, tendon_nodes
 from zwang.io.mjcf.write_geoms import asset_node
 from zwang.io.mjcf.write_options import keyframe_nodes, option_node
@@ -74,6 +75,7 @@ def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> XmlElement:
         out.notes.unsupported("the name of the mechanism", "XML cannot contain a character of it",
                               f"it is {as_xml_text(name)!r}")  # fmt: skip
     # elements that refer to sites and geoms come first, as they may add some
+    add_fluid_geoms(out)
     sections = {
         "contact": contact_nodes(out),
         "tendon": tendon_nodes(out),

@@ -7,7 +7,7 @@ from typing import Any
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.mjcf_output import MjcfOutput, unless
 from zwang.io.xml_writer import XmlElement
-from zwang.mechanism.force_elements import Actuator, Damper, FluidDrag, Motor, Spring
+from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag, Motor, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.options import Keyframe, Options
 
@@ -56,7 +56,7 @@ def option_node(out: MjcfOutput) -> XmlElement:
 
 def _fluid(m: Mechanism) -> dict[str, Any]:
     """The attributes of the fluid, which is the same around all bodies."""
-    drag = next((f for f in m.forces if isinstance(f, FluidDrag)), None)
+    drag = next((f for f in m.forces if isinstance(f, FluidDrag | EllipsoidDrag)), None)
     if drag is None:
         return {}
     wind = unless(tuple(drag.wind), (0, 0, 0))
@@ -68,7 +68,7 @@ def _applied(m: Mechanism) -> dict[str, str]:
     ranges = [f.control_range for f in m.forces if isinstance(f, Motor | Actuator)]
     found = {
         "spring": any(isinstance(f, Spring) for f in m.forces) or any(t.has_spring for t in m.tendons),
-        "damper": any(isinstance(f, Damper | FluidDrag) for f in m.forces)
+        "damper": any(isinstance(f, Damper | FluidDrag | EllipsoidDrag) for f in m.forces)
         or any(t.has_damper for t in m.tendons),
         "gravity": any(m.gravity),
         "actuation": bool(m.inputs),

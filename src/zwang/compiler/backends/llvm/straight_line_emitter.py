@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.writer import (
     ArraySlot,
@@ -21,6 +23,7 @@ from zwang.compiler.backends.llvm.writer import (
 from zwang.compiler.ir.program import Block, Instruction, Kind, Program, blocks_of
 
 FUNCTION_SIZE_LIMIT = 8000
+BYTES_FROM = 256  # entries of a table that is written as bytes
 
 TEMPLATES = {
     "add": "fadd {R} {0}, {1}",
@@ -124,12 +127,19 @@ class StraightLineEmitter:
         self.functions.append(writer.text(f"{head} #0"))
 
     def _table_texts(self) -> list[str]:
-        """The constant tables as global variables."""
+        """The constant tables as global variables; long ones as their bytes, which LLVM reads faster."""
         lines = []
         for (kind, values), name in self.tables.items():
-            scalar = self.lanes.scalar if kind == "table" else "i64"
-            entries = ", ".join(f"{scalar} {self.lanes.literal(v) if kind == 'table' else v}" for v in values)
-            lines.append(f"{name} = private unnamed_addr constant [{len(values)} x {scalar}] [{entries}]")
+            real = kind == "table"
+            scalar = self.lanes.scalar if real else "i64"
+            if len(values) >= BYTES_FROM:
+                with np.errstate(over="ignore"):
+                    data = np.array(values, self.lanes.dtype if real else np.int64)
+                text = f'[{data.nbytes} x i8] c"\\{data.tobytes().hex(chr(92))}"'
+            else:
+                entries = ", ".join(f"{scalar} {self.lanes.literal(v) if real else v}" for v in values)
+                text = f"[{len(values)} x {scalar}] [{entries}]"
+            lines.append(f"{name} = private unnamed_addr constant {text}, align 8")
         return lines
 
     # ------------------------------------------------------------------------------------------- blocks
