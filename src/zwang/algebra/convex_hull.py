@@ -55,9 +55,16 @@ def hull_polygons(points: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     triangles, normals = points[hull.simplices], hull.equations[:, :3]
     edges = triangles[:, 1:] - triangles[:, :1]
     areas = np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
+    # most triangles of a round shape are faces of their own
+    neighbours = np.einsum("ijk,ik->ij", normals[hull.neighbors], normals)
+    alone, single = ~(neighbours > np.cos(COPLANAR)).any(axis=1), _clockwise_triangles(points, hull)
     free, faces, polygons = set(range(len(normals))), [], []
-    for seed in np.argsort(-areas, kind="stable"):
+    for seed in np.argsort(-areas, kind="stable").tolist():
         if seed not in free:
+            continue
+        if alone[seed]:
+            faces.append(normals[seed])
+            polygons.append(single[seed])
             continue
         face, reached = [], [seed]
         free.discard(seed)
@@ -70,6 +77,15 @@ def hull_polygons(points: Any) -> tuple[np.ndarray, list[np.ndarray]]:
         faces.append(normals[seed])
         polygons.append(_clockwise(points, np.unique(hull.simplices[face]), normals[seed]))
     return np.array(faces), polygons
+
+
+def _clockwise_triangles(points: np.ndarray, hull: Any) -> np.ndarray:
+    """The corners (n, 3) of all triangles, each in the order of `_clockwise`."""
+    found = np.sort(hull.simplices, axis=1)
+    a, b, c = points[found].transpose(1, 0, 2)
+    turned = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) > 0
+    found[turned, 1:] = found[turned, :0:-1]
+    return found
 
 
 def _clockwise(points: np.ndarray, corners: np.ndarray, normal: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,16 @@ class FlatFaces(NamedTuple):
         return fori_loop(self.begin, self.end, body, carry, unroll=unroll)
 
 
+class Faces(NamedTuple):
+    """The faces of a shape: outward normals (n, 3), points (m, 3), and for each face the numbers of its
+    corners among the points.
+    """
+
+    normals: np.ndarray
+    points: np.ndarray
+    polygons: Sequence[Sequence[int] | np.ndarray]
+
+
 def box_faces(sizes: Any) -> FlatFaces:
     """The faces of a box with these half edges."""
     return _tables([_cube()])._replace(scale=tuple(sizes))
@@ -69,11 +80,12 @@ def faces_of_polyhedra(polyhedra: Sequence[np.ndarray], *, clockwise: bool) -> F
     """The faces of the convex hulls of points (n, 3); None if all are flat. clockwise: the order of their
     corners, as seen from outside.
     """
-    order, shapes = 1 if clockwise else -1, []
+    shapes = []
     for points in polyhedra:
         normals, polygons = _hull_polygons(points.tobytes())
-        shapes.append((normals.reshape(-1, 3), [points[polygon[::order]] for polygon in polygons]))
-    return _tables(shapes) if any(polygons for _, polygons in shapes) else None
+        ordered = polygons if clockwise else [polygon[::-1] for polygon in polygons]
+        shapes.append(Faces(normals.reshape(-1, 3), points, ordered))
+    return _tables(shapes) if any(faces.polygons for faces in shapes) else None
 
 
 @lru_cache(maxsize=512)
@@ -82,25 +94,24 @@ def _hull_polygons(data: bytes) -> tuple[np.ndarray, list[np.ndarray]]:
     return hull_polygons(np.frombuffer(data).reshape(-1, 3))
 
 
-def _tables(shapes: Sequence[tuple[np.ndarray, list[np.ndarray]]]) -> FlatFaces:
-    """Tables of the normals and polygons of shapes, with all of their faces."""
-    polygons = [polygon for _, own in shapes for polygon in own]
-    counts = [len(polygon) for polygon in polygons]
-    closed = [np.concatenate([polygon, polygon[:1]]) for polygon in polygons]
-    closed.append(np.zeros((max(counts) + 1, 3)))  # so that a corner of any face has an index in the table
-    degrees = [
-        np.unique(np.concatenate(own), axis=0, return_counts=True)[1].max() for _, own in shapes if own
-    ]
+def _tables(shapes: Sequence[Faces]) -> FlatFaces:
+    """Tables of the faces of all shapes, one after the other."""
+    counts = [len(polygon) for faces in shapes for polygon in faces.polygons]
+    corners = [np.zeros((0, 3))]
+    for _, points, polygons in shapes:
+        corners.append(points[[k for polygon in polygons for k in (*polygon, polygon[0])]])
+    corners.append(np.zeros((max(counts) + 1, 3)))  # so that a corner of any face has an index in the table
+    degrees = [int(np.bincount(np.concatenate(faces.polygons)).max()) for faces in shapes if faces.polygons]
     return FlatFaces(
-        table(np.concatenate([normals for normals, _ in shapes])), table(np.concatenate(closed)),
+        table(np.concatenate([faces.normals for faces in shapes])), table(np.concatenate(corners)),
         table(np.cumsum([0, *(n + 1 for n in counts[:-1])])), table(counts),
-        table(np.cumsum([0, *(len(own) for _, own in shapes)])), (1.0, 1.0, 1.0), max(3, *map(int, degrees)),
-        max(counts), 0, len(polygons),
+        table(np.cumsum([0, *(len(faces.polygons) for faces in shapes)])), (1.0, 1.0, 1.0), max(3, *degrees),
+        max(counts), 0, len(counts),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=1)
-def _cube() -> tuple[np.ndarray, list[np.ndarray]]:
+def _cube() -> Faces:
     """Faces of the cube with edges of length 2; which corner is the first matters for large polygons."""
     signs = [
         ((1, 1, 1), (1, 1, -1), (1, -1, -1), (1, -1, 1)),
@@ -111,15 +122,22 @@ def _cube() -> tuple[np.ndarray, list[np.ndarray]]:
         ((1, 1, -1), (-1, 1, -1), (-1, -1, -1), (1, -1, -1)),
     ]
     polygons = [np.array(corners, float) for corners in signs]
-    return np.array([polygon.mean(axis=0) for polygon in polygons]), polygons
+    return _separate_polygons(np.array([polygon.mean(axis=0) for polygon in polygons]), polygons)
 
 
 @lru_cache(maxsize=1)
-def _caps() -> tuple[np.ndarray, list[np.ndarray]]:
+def _caps() -> Faces:
     """Upper and lower cap of the cylinder with radius 1 and height 2."""
     angles = np.arange(CAP_CORNERS) * (2 * np.pi / CAP_CORNERS)
     polygons = [
         np.stack([np.cos(angles), -side * np.sin(angles), np.full(CAP_CORNERS, side)], axis=1)
         for side in (1.0, -1.0)
     ]
-    return np.array([[0, 0, 1.0], [0, 0, -1.0]]), polygons
+    return _separate_polygons(np.array([[0, 0, 1.0], [0, 0, -1.0]]), polygons)
+
+
+def _separate_polygons(normals: np.ndarray, polygons: list[np.ndarray]) -> Faces:
+    """Faces with these normals and corners (n, 3), which share no points."""
+    ends = np.cumsum([0, *map(len, polygons)])
+    numbers = [np.arange(start, end) for start, end in pairwise(ends)]
+    return Faces(normals, np.concatenate(polygons), numbers)
