@@ -43,6 +43,8 @@ def test_compiled_it_is_the_same_vertex_in_every_world():
     compiled = compile_function(lambda d: polyhedron_of(vertices).farthest(d), {"d": 3}, threads=1)
     np.testing.assert_array_equal(compiled(D), [polyhedron_of(vertices).farthest(d) for d in D])
     np.testing.assert_array_equal(compiled(D), vertices[np.argmax(D @ vertices.T, axis=1)])
+    D[3] = np.nan  # a world that failed does not stop the others
+    np.testing.assert_array_equal(compiled(D)[4:], vertices[np.argmax(D[4:] @ vertices.T, axis=1)])
 
 
 def test_one_of_several_polyhedra_is_chosen_by_an_index():

@@ -39,7 +39,7 @@ class RandomModel:
     """The text of a random model."""
 
     def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.more = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self.bodies: list[str] = []
         self.scalar_joints: list[str] = []
         self.ball_joints: list[str] = []
@@ -95,7 +95,13 @@ class RandomModel:
         count = {"sphere": 1, "capsule": 2, "cylinder": 2}.get(kind, 3)
         size = "mesh='m'" if kind == "mesh" else f"size='{_words(sizes[:count])}'"
         pose = f"pos='{_words(self.rng.normal(size=3) * 0.05)}' quat='{_words(self.rng.normal(size=4))}'"
-        return f"<geom type='{kind}' {size} {pose} {self._surface()}/>"
+        return f"<geom type='{kind}' {size} {pose} {self._surface()} {self._fluid()}/>"
+
+    def _fluid(self) -> str:
+        """Coefficients of a fluid around an ellipsoid, for some geoms."""
+        if self.more.uniform() > 0.3:
+            return ""
+        return f"fluidshape='ellipsoid' fluidcoef='{_words(self.more.uniform(0, 1.5, 5))}'"
 
     def _joints(self) -> str:
         """One or two joints. None follows a ball joint, where MuJoCo's connect and weld are inexact."""
@@ -163,6 +169,8 @@ class RandomModel:
             limits = self._maybe(0.3, " forcelimited='true' forcerange='-1 2'")
             limits += self._maybe(0.3, " ctrllimited='true' ctrlrange='-.4 .6'") if kind != "damper" else ""
             gear = f" gear='{self._number(0.3, 3)}'"
+            if kind == "general" and self.more.uniform() < 0.4:
+                limits += " actearly='true'"
             found.append(f"<{kind} name='a{k}' joint='{joint}' {attributes}{limits}{gear}/>")
         return "".join(found)
 

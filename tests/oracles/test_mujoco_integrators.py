@@ -1,5 +1,5 @@
 """Forces that integrators treat implicitly, against the next states of MuJoCo: damping of all kinds,
-saturated servos and gyroscopic terms.
+saturated servos, early activations and gyroscopic terms.
 """
 
 import mujoco
@@ -53,6 +53,21 @@ SERVOS = """<mujoco>{option}<worldbody>
   <position tendon="t" kp="2" kv="3"/></actuator></mujoco>"""
 
 
+EARLY = """<mujoco>{option}<worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" axis="0 0 1"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body></body>
+</worldbody>
+<actuator>
+  <general joint="a" dyntype="integrator" gainprm="3" actearly="true" actlimited="true" actrange="-.2 .3"/>
+  <general joint="b" dyntype="filter" dynprm=".04" gaintype="affine" gainprm="3 1 .5" biastype="affine"
+    biasprm=".1 -1 -.4" actearly="true" ctrllimited="true" ctrlrange="-.5 .5"/>
+  <general joint="a" dyntype="filterexact" dynprm=".03" gainprm="2" actearly="true"/>
+  <general joint="b" dyntype="filter" dynprm=".04" gainprm="2"/>
+  <muscle joint="a" lengthrange=".5 1.5" force="3"/><general joint="b" actearly="true"/>
+</actuator></mujoco>"""
+
+
 def compare_steps(text, states=12, spin=2.0):
     """Assert that one step from random states gives the same state as a step of MuJoCo."""
     mechanism, model = read_mjcf("model.xml", text=text), mujoco.MjModel.from_xml_string(text)
@@ -63,8 +78,9 @@ def compare_steps(text, states=12, spin=2.0):
         mujoco.mj_integratePos(model, data.qpos, 0.4 * rng.normal(size=model.nv), 1.0)
         data.qvel[:] = spin * rng.normal(size=model.nv)
         data.ctrl[:] = rng.normal(size=model.nu)
+        data.act[:] = 0.3 * rng.normal(size=model.na)
         control = data.ctrl if model.nu else np.zeros(model.nv)
-        state = State(data.qpos.copy(), data.qvel.copy(), np.zeros(0))
+        state = State(data.qpos.copy(), data.qvel.copy(), data.act.copy())
         after = step(settings, state, control.copy()).state
         for _ in range(3):
             mujoco.mj_forward(model, data)
@@ -73,6 +89,7 @@ def compare_steps(text, states=12, spin=2.0):
         scale = max(1, np.abs(data.qvel).max())
         np.testing.assert_allclose(np.array(after.v, float), data.qvel, rtol=0, atol=1e-9 * scale)
         np.testing.assert_allclose(np.array(after.q, float), data.qpos, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(np.array(after.z, float), data.act, rtol=0, atol=1e-12)
 
 
 def option(integrator="Euler", flag="enable"):
@@ -106,6 +123,16 @@ def test_actuators_of_a_saturated_joint_do_not_damp(integrator):
     derivative; an actuator on a tendon keeps its own.
     """
     compare_steps(SERVOS.format(option=option(integrator)), states=25)
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+def test_early_activations_act_as_at_the_end_of_the_step(integrator, tmp_path):
+    text = EARLY.format(option=option(integrator))
+    compare_steps(text, spin=0.5)
+    mechanism = read_mjcf("model.xml", text=text)
+    assert [force.early for force in mechanism.forces if hasattr(force, "early")] == [True] * 3 + [False] * 3
+    zw.write_mjcf(mechanism, tmp_path / "early.xml")
+    assert zw.load(tmp_path / "early.xml").forces == mechanism.forces
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ and frame. A contact is active where `distance < pair.margin`. The velocity of b
 axes is frame @ (J_b - J_a) v, with the Jacobians of the point `position` fixed to either body.
 
 `contact_points` works on every scalar. `passes_broad_phase(pair, poses)` is false where the pair cannot
-touch. `contact_points_between` and `bounding_spheres_overlap` are the same for shapes already placed in the
+touch. `contact_points_between` and `bounding_volumes_overlap` are the same for shapes already placed in the
 world, such as those of a `PairGroup`: the pairs of one type, in one loop. `over_near_pairs` is a loop over
 those that may be near each other.
 """
 
-from zwang.collision.broad_phase import bounding_spheres_overlap, passes_broad_phase
+from zwang.collision.broad_phase import bounding_volumes_overlap, passes_broad_phase
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
@@ -40,7 +40,7 @@ __all__ = [
     "PairGroup",
     "PlacedShape",
     "StoredPlacements",
-    "bounding_spheres_overlap",
+    "bounding_volumes_overlap",
     "candidate_count",
     "candidate_pairs",
     "contact_frame",

@@ -17,15 +17,18 @@ from zwang.scalar import (
     Table,
     absolute,
     clip,
+    cond,
+    equal,
     floor,
     fori_loop,
-    lane_by_lane,
     lane_maximum,
     less,
     less_equal,
     logical_and,
     table,
     where,
+    while_loop,
+    without_derivatives,
 )
 
 FINEST = 8  # cells along an edge of the cube
@@ -51,19 +54,28 @@ class DirectionCells(NamedTuple):
 
     def farthest(self, polyhedron: Any, d: np.ndarray) -> np.ndarray:
         """The first vertex (3,) of a polyhedron, by its index, that is farthest along d (3,)."""
-        number = _cell_of(d, self.sides[polyhedron])
+        return without_derivatives(lambda d: self._farthest(polyhedron, d), d)
 
-        def of_lane(best: Any) -> Any:
-            cell = self.cells[polyhedron] + lane_maximum(number, self.most - 1)
-            begin, end = self.starts[cell], self.starts[cell + 1]
+    def _farthest(self, polyhedron: Any, d: np.ndarray) -> np.ndarray:
+        """`farthest` of a plain direction. Lanes whose directions are in one cell share a loop."""
+        number, first = _cell_of(d, self.sides[polyhedron]), self.firsts[polyhedron]
+        number = where(less_equal(0, number), number, 0.0)  # also where it is no number
+
+        def of_lanes(state: Any) -> Any:
+            cell = lane_maximum(where(less(state[0], 0.5), number, 0.0), self.most - 1)
+            is_own, cell_number = equal(number, 1.0 * cell), self.cells[polyhedron] + cell
+            begin, end = self.starts[cell_number], self.starts[cell_number + 1]
 
             def visit(k: Any, best: Any) -> Any:
                 return farther(self.corners[k], d, best)
 
-            return fori_loop(begin, end, visit, best, unroll=False)
+            def search(*best: Any) -> Any:
+                return tuple(fori_loop(begin, end, visit, list(best), unroll=False))
 
-        first = self.firsts[polyhedron]
-        return np.array(lane_by_lane(of_lane, [first @ d, *(1.0 * x for x in first)])[1:])
+            return (where(is_own, 1.0, 0.0), *cond(is_own, search, lambda *best: best, *state[1:]))
+
+        start = (0.0, first @ d, *(1.0 * x for x in first))
+        return np.array(while_loop(lambda state: less(state[0], 0.5), of_lanes, start)[2:])
 
 
 def direction_cells(polyhedra: Sequence[np.ndarray]) -> DirectionCells:

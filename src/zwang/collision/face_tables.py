@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.convex_hull import hull_polygons
-from zwang.scalar import Table, fori_loop, table
+from zwang.scalar import Table, fori_loop, lane_by_lane, lane_maximum, table
 
 CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
 
@@ -46,6 +46,17 @@ class FlatFaces(NamedTuple):
     def corner(self, face: Any, k: Any) -> np.ndarray:
         """Corner k of a face; both are indices that are equal in all lanes."""
         return self.corners[self.starts[face] + k] * np.array(self.scale)
+
+    def over_corners_of(self, number: Any, body: Callable[[np.ndarray, Any], Any], carry: Any) -> Any:
+        """The carry after `carry = body(corner, carry)` for every corner (3,) of the face with this number,
+        which may differ from lane to lane.
+        """
+
+        def of_lane(carry: Any) -> Any:
+            face = lane_maximum(number, self.counts.shape[0] - 1)
+            return self.over_corners(face, lambda k, carry: body(self.corner(face, k), carry), carry)
+
+        return lane_by_lane(of_lane, carry)
 
     def over_corners(self, face: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after `carry = body(k, carry)` for every corner k of a face."""

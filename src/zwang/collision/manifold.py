@@ -322,21 +322,13 @@ def _polygons(
         if faces is None:
             return polygon
 
-        def corners(k: Any, polygon: Polygon) -> Polygon:
-            def corner(j: Any, polygon: Polygon) -> Polygon:
-                point = side.shape.p + side.shape.R @ faces.corner(k, j) - origin
-                return polygon.with_corner(axes @ point, True)
+        def corner(x: np.ndarray, polygon: Polygon) -> Polygon:
+            return polygon.with_corner(axes @ (side.shape.p + side.shape.R @ x - origin), True)
 
-            return Polygon(
-                *cond(
-                    logical_and(condition, equal(1.0 * k, number)),
-                    lambda *part: tuple(faces.over_corners(k, corner, Polygon(*part))),
-                    lambda *part: part,
-                    *polygon,
-                )
-            )
+        def of_face(*part: Any) -> tuple[Any, ...]:
+            return tuple(faces.over_corners_of(number, corner, Polygon(*part)))
 
-        return faces.over_faces(corners, polygon, unroll=False)
+        return Polygon(*cond(condition, of_face, lambda *part: part, *polygon))
 
     face = added(face, first, features.reference, logical_not(features.second))
     face = added(face, second, features.reference, features.second)

@@ -173,20 +173,12 @@ def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: Any) 
         is_better = logical_and(contains, less(best[0], normal @ down))
         return where(is_better, normal @ down, best[0]), where(is_better, 1.0 * k, best[1])
 
-    _, number = faces.over_faces(better, (-1.0, 0.0))
+    cosine, number = faces.over_faces(better, (-1.0, 0.0))
 
-    def corners(k: Any, polygon: Polygon) -> Polygon:
-        is_face = equal(1.0 * k, number)
+    def corner(x: np.ndarray, polygon: Polygon) -> Polygon:
+        return polygon.with_corner(x, less(-1.0, cosine))  # a flat mesh has no face
 
-        def added(*part: Any) -> tuple[Any, ...]:
-            def corner(j: Any, polygon: Polygon) -> Polygon:
-                return polygon.with_corner(faces.corner(k, j), True)
-
-            return tuple(faces.over_corners(k, corner, Polygon(*part)))
-
-        return Polygon(*cond(is_face, added, lambda *same: same, *polygon))
-
-    polygon = faces.over_faces(corners, no_corners(faces.most), unroll=False)
+    polygon = faces.over_corners_of(number, corner, no_corners(faces.most))
 
     def match(j: Any, start: Any) -> Any:
         d = polygon.corner(j) - vertex

@@ -51,6 +51,11 @@ class PolyhedronTables:
         return table([float(np.linalg.norm(vertices, axis=-1).max()) for vertices in self.polyhedra])
 
     @cached_property
+    def extents(self) -> Table:
+        """The least and the largest coordinates (n, 6)."""
+        return table([[*vertices.min(axis=0), *vertices.max(axis=0)] for vertices in self.polyhedra])
+
+    @cached_property
     def half_thicknesses(self) -> Table:
         """Half of the smallest extents along the axes."""
         return table([float(np.ptp(vertices, axis=0).min() / 2) for vertices in self.polyhedra])
@@ -92,6 +97,12 @@ class Polyhedron:
     def radius(self) -> Any:
         """The radius of the bounding sphere about the origin [m]."""
         return self.tables.radii[self.number]
+
+    @property
+    def extents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest coordinates (3,) [m]."""
+        row = self.tables.extents[self.number]
+        return row[:3], row[3:]
 
     @property
     def half_thickness(self) -> Any:

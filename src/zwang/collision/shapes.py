@@ -77,6 +77,22 @@ def radius(kind: str, sizes: Any) -> Any:
     return polyhedron_of(sizes).radius
 
 
+def extents(kind: str, sizes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest coordinates (3,) [m] of a shape in its own axes."""
+    match kind:
+        case "mesh":
+            return polyhedron_of(sizes).extents
+        case "sphere":
+            high = np.array([sizes[0]] * 3)
+        case "capsule":
+            high = np.array([sizes[0], sizes[0], sizes[0] + sizes[1]])
+        case "cylinder":
+            high = np.array([sizes[0], sizes[0], sizes[1]])
+        case _:
+            high = np.array(sizes)
+    return -high, high
+
+
 # The largest number of contact points of each pair of kinds, in the order of the kinds.
 COUNTS: dict[tuple[str, str], int] = {
     **{("heightfield", kind): 1 for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")},

@@ -15,7 +15,7 @@ from zwang.collision import (
     Pair,
     PairGroup,
     StoredPlacements,
-    bounding_spheres_overlap,
+    bounding_volumes_overlap,
     contact_points_between,
     is_fixed_to_world,
     is_swept,
@@ -179,8 +179,8 @@ def over_active_contacts(
             carry = cond(active, lambda t, k=k, point=point: function(t, k, pair, point), lambda t: t, carry)
         return carry
 
-    # hard contacts are active before the bounding spheres overlap
-    near = hard or bounding_spheres_overlap(pair, a, b)
+    # hard contacts are active before the bounding volumes overlap
+    near = hard or bounding_volumes_overlap(pair, a, b)
     return cond(near, visit_points, lambda t: t, carry)
 
 

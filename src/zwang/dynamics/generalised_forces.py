@@ -160,15 +160,32 @@ def activation_derivatives(
     derivatives = {}
     for force in mechanism.forces:
         if isinstance(force, Actuator) and force.activation is not None:
-            kind, parameters = force.activation
-            u = _clipped(control.get(force.name, 0), force.control_range)
-            if kind == "muscle":
-                derivatives[force.name] = activation_derivative(parameters, u, activation[force.name])
-            else:
-                derivatives[force.name] = (
-                    u if kind == "integrator" else (u - activation[force.name]) / parameters[0]
-                )
+            derivatives[force.name] = _activation_rate(
+                force, control.get(force.name, 0), activation[force.name]
+            )
     return derivatives
+
+
+def _activation_rate(force: Actuator, control: Any, activation: Any) -> Any:
+    """Time derivative of the activation of an actuator."""
+    assert force.activation is not None
+    kind, parameters = force.activation
+    u = _clipped(control, force.control_range)
+    if kind == "muscle":
+        return activation_derivative(parameters, u, activation)
+    return u if kind == "integrator" else (u - activation) / parameters[0]
+
+
+def actuator_input(mechanism: Mechanism, actuator: Actuator, control: Any, activation: Any) -> Any:
+    """The u of an actuator's force: its control within the range, or its activation; if that is early, the
+    activation one time step of the options later.
+    """
+    if actuator.activation is None:
+        return _clipped(control, actuator.control_range)
+    if not actuator.early:
+        return activation
+    rate = _activation_rate(actuator, control, activation)
+    return advance_activation(actuator, rate, activation, mechanism.options.timestep)
 
 
 def advance_activation(force: Actuator, derivative: Any, activation: Any, dt: Any) -> Any:
@@ -324,7 +341,7 @@ def actuator_output(
         return ActuatorOutput(actuator.gear * q[joint.q.start], moment @ v, u, moment)
     length, moment = transmission(mechanism, actuator, kinematics)
     speed = moment @ v
-    u = _clipped(control, actuator.control_range) if actuator.activation is None else activation
+    u = actuator_input(mechanism, actuator, control, activation)
     u = nearest_set_point(mechanism, actuator, length, u)
     if actuator.muscle is not None:
         force = muscle_force(actuator.muscle, length, speed, u)

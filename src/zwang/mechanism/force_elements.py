@@ -112,6 +112,8 @@ class Actuator:
     activation: activation dynamics, whose state then replaces the input as u: ("integrator", ()),
         ("filter", (time constant,)), ("filterexact", (time constant,)), or ("muscle", (activation time,
         deactivation time, width of the transition)); times in s.
+    early: whether u is the activation at the end of the step, as its present derivative gives it, so that the
+        force follows the input without the delay of a step.
     muscle: a muscle model that computes the force instead of gain and bias.
     Source: MuJoCo documentation, "Actuation model".
     """
@@ -133,6 +135,7 @@ class Actuator:
     kind: str = "general"
     reference: str | None = None
     in_parent: bool = False
+    early: bool = False
 
     def __post_init__(self):
         _check_name(self.name, "actuator")
@@ -148,6 +151,8 @@ class Actuator:
             raise DescriptionError(f"{where} has a reference; give also frame, and no slider")
         if self.in_parent and self.joint is None:
             raise DescriptionError(f"in_parent of {where} is True; give also joint, a ball or free joint")
+        if self.early and self.activation is None:
+            raise DescriptionError(f"early of {where} is True; give also activation")
         for name in ("gear", "gain", "bias"):
             object.__setattr__(self, name, _numbers(getattr(self, name), f"{name} of {where}"))
         for name, length in (("gain", len(self.gain)), ("bias", len(self.bias))):

@@ -5,6 +5,7 @@ actuators.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,14 @@ def applied_forces(mechanism: Mechanism, kinematics: Kinematics, z: Any, control
     return passive + actuator_forces_of(
         mechanism, kinematics, controls_by_name(mechanism, control), by_name(activations(mechanism), z)
     )
+
+
+def with_time_step(mechanism: Mechanism, h: Any) -> Mechanism:
+    """The mechanism with the time step h [s] in its options, if forces of early activations depend on it."""
+    early = any(f.early for f in _actuators_with_activation(mechanism))
+    if not early or mechanism.options.timestep == h:
+        return mechanism
+    return mechanism.replace(options=replace(mechanism.options, timestep=h))
 
 
 def bearing_loads_of(

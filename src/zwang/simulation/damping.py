@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.dynamics.ellipsoid_drag import ellipsoid_damping
 from zwang.dynamics.fluid_drag import drag_damping
-from zwang.dynamics.generalised_forces import actuator_forces_of
+from zwang.dynamics.generalised_forces import actuator_forces_of, actuator_input
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
 from zwang.dynamics.transmissions import transmission
 from zwang.kinematics.kinematics import Kinematics
@@ -17,7 +17,7 @@ from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
-from zwang.scalar import absolute, clip, is_zero, less, logical_and, where
+from zwang.scalar import absolute, is_zero, less, logical_and, where
 
 
 def joint_damping(mechanism: Mechanism, v: Any) -> np.ndarray:
@@ -104,9 +104,7 @@ def _force_slope(
     """d force / d velocity of an actuator; 0 where the force is at its limit."""
     if actuator.muscle is None and is_zero(actuator.gain[2]) and is_zero(actuator.bias[2]):
         return 0
-    u = activation
-    if actuator.activation is None:
-        u = control if actuator.control_range is None else clip(control, *actuator.control_range)
+    u = actuator_input(mechanism, actuator, control, activation)
     length, moment = transmission(mechanism, actuator, kinematics)
     force, slope = _force_and_slope(actuator, length, moment @ kinematics.v, u)
     if actuator.force_range is None:

@@ -46,7 +46,13 @@ from zwang.kinematics.configuration import displacement_rate, integrate_configur
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, cond, equal, logical_not, logical_or
-from zwang.simulation.applied_forces import activation_rate, applied_forces, bearing_loads_of, next_activation
+from zwang.simulation.applied_forces import (
+    activation_rate,
+    applied_forces,
+    bearing_loads_of,
+    next_activation,
+    with_time_step,
+)
 from zwang.simulation.constraint_stage import (
     ConstrainedMotion,
     ConstraintModel,
@@ -153,6 +159,7 @@ def step_settings(
     "baumgarte".
     coordinate_reduction: False, True, or the independent velocities; see `zw.simulate`.
     """
+    mechanism = with_time_step(mechanism, h)
     constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
     constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)

@@ -11,7 +11,7 @@ import numpy as np
 from zwang.collision import (
     PairGroup,
     StoredPlacements,
-    bounding_spheres_overlap,
+    bounding_volumes_overlap,
     candidate_pairs,
     pair_groups,
 )
@@ -173,7 +173,7 @@ def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
         def visit(number: Any, found: Any, group: PairGroup = group) -> Any:
             pair, (a, b) = group.pair(number), group.placed(number, shapes)
             return cond(
-                bounding_spheres_overlap(pair, a, b),
+                bounding_volumes_overlap(pair, a, b),
                 lambda found: logical_or(found, has_kink(pair, a, b, CLOSE)),
                 lambda found: found,
                 found,

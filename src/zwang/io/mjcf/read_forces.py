@@ -214,8 +214,6 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
         return "a plugin"
     if m.actuator_delay[k] > 0:
         return "a delay"
-    if m.actuator_actearly[k] and dynamics != DYNAMICS.mjDYN_NONE:
-        return "early activation (actearly)"
     return _unsupported_transmission(source, k, kept_tendons)
 
 
@@ -287,6 +285,7 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         activation=_activation(m, k),
         activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
         muscle=muscle,
+        early=bool(m.actuator_actearly[k]) and _activation(m, k) is not None,
     )
     return _without_force(actuator) if _is_disabled(m, k) else actuator
 

@@ -39,7 +39,7 @@ def _general(out: MjcfOutput, a: Actuator) -> XmlElement:
     }
     if a.activation is not None:
         kind, parameters = a.activation
-        attributes |= {"dyntype": kind, "dynprm": parameters or None}
+        attributes |= {"dyntype": kind, "dynprm": parameters or None, "actearly": unless(a.early, False)}
     if a.muscle is not None:
         attributes |= _muscle(out, a, a.muscle)
     else:
