@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.polyhedra import Polyhedron, polyhedron_tables
+from zwang.collision.polyhedra import Polyhedron, PolyhedronTables, polyhedron_tables
 from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
@@ -70,6 +70,10 @@ class PairGroup:
         return {vertices: k for k, vertices in enumerate(dict.fromkeys(map(_vertices, shapes)))}
 
     @cached_property
+    def _polyhedra(self) -> PolyhedronTables:
+        return polyhedron_tables(tuple(self._meshes))
+
+    @cached_property
     def _pair_values(self) -> StackedPytree:
         return StackedPytree([_pair_values(pair, self._meshes) for pair in self.pairs])
 
@@ -84,7 +88,7 @@ class PairGroup:
     def _with_sizes(self, shape: CollisionShape, sizes: Any) -> CollisionShape:
         """The shape with other sizes; those of a mesh are its number."""
         if shape.kind == "mesh":
-            return replace(shape, sizes=Polyhedron(polyhedron_tables(tuple(self._meshes)), sizes[0]))
+            return replace(shape, sizes=Polyhedron(self._polyhedra, sizes[0]))
         return replace(shape, sizes=sizes)
 
     def placed(self, number: Any, stored: StoredPlacements) -> tuple[PlacedShape, PlacedShape]:
@@ -122,6 +126,8 @@ def _placement_of(
     one = shapes[0]
     if is_fixed_to_world(one) and all(shape.index == one.index for shape in shapes):
         return one.placement.R, one.placement.p
+    if isinstance(number, int):
+        return stored[stored.numbers[shapes[number].index]]
     return stored[StackedPytree([stored.numbers[shape.index] for shape in shapes])[number]]
 
 

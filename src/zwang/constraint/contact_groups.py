@@ -167,13 +167,12 @@ def over_active_contacts(
     pair, hard = group.pair(number), is_hard_contact(group.first)
     pair = with_search_margin(pair) if hard else pair
     a, b = group.placed(number, kinematics.shapes)
-    links = links_of(context.mechanism.tree, group)
 
     def visit_points(carry: Any) -> Any:
         for k, point in enumerate(contact_points_between(pair, a, b)):
             velocity = np.zeros(3)
             if hard:
-                v = kinematics.relative_velocity(links[number])
+                v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
                 velocity = v[:3] + cross(v[3:], point.position)
             active = is_active(context, pair, point, velocity)
             carry = cond(active, lambda t, k=k, point=point: function(t, k, pair, point), lambda t: t, carry)
