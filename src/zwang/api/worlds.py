@@ -14,10 +14,11 @@ import numpy.typing as npt
 from zwang.api.compiled_rollout import step_function
 from zwang.api.initial_conditions import initial_state, sample_size
 from zwang.api.memory_limit import check_memory
-from zwang.api.observation import STAGE, Observation, ObservedState, array_size
+from zwang.api.observation import STAGE, Observation, ObservedState
 from zwang.api.parameter_values import Parameters, given_values
 from zwang.api.programs import WARM_START, compile_function
 from zwang.api.validation import checked_mechanism
+from zwang.api.world_memory import aligned_array, lane_major_arrays
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import Rollout
 from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
@@ -34,7 +35,6 @@ from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_step")
-ALIGNMENT = 64  # bytes: JAX shares memory only if it is aligned so
 
 
 class Worlds:
@@ -329,34 +329,25 @@ class Worlds:
         ports = {port.name: port.size for port in self._step.program.inputs}
         m, dtype, n = self.mechanism, self._step.dtype, self.count
         check_memory(n, 1, sum(ports.values()) + sample_size(m))
-        parts = ("clock", "cause", "q", "v", "z", "solver", STAGE, WARM_START)
-        state = [name for name in parts if name in ports]
         lanes = self._step.lanes
-        self._state = {
-            name: _lane_major(n, ports[name], dtype, lanes)
-            if name in (WARM_START, STAGE, "solver")
-            else _aligned((n, ports[name]), dtype)
-            for name in state
-        }
+        self._inputs = lane_major_arrays(ports, n, dtype, lanes)
+        parts = ("clock", "cause", "q", "v", "z", "solver", STAGE, WARM_START)
+        self._state = {name: self._inputs[name] for name in parts if name in ports}
         if "solver" in self._state:
             self._state["solver"][:] = initial_monitor(1)
         self.q, self.v, self.activation = (self._state[name] for name in ("q", "v", "z"))
-        self.control = _aligned((n, len(control_names(m))), dtype)
-        self._params = {name: _aligned((n,), dtype) for name in m.symbols}
+        self.control = self._inputs["u"]
+        self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
         for name, x in self._params.items():
             x[:] = start.params[name]
-        self._start = start
-        self._observation = {name: _aligned((n, *shape), dtype) for name, shape in self._layout.items()}
+        self._observation = {name: aligned_array((n, *shape), dtype) for name, shape in self._layout.items()}
         kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
-        self._before = {name: _aligned(self._state[name].shape, dtype) for name in kept}
+        self._before = lane_major_arrays({name: ports[name] for name in kept}, n, dtype, lanes)
 
     def _bind(self) -> None:
         """The rollouts of the step and of the observation with these buffers."""
-        own = {**self._state, "u": self.control}
-        own |= {f"parameter {name}": x[:, None] for name, x in self._params.items()}
-        self._rollout = Rollout(
-            self._step, [own[port.name] for port in self._step.program.inputs], self.count, self._state
-        )
+        own = dict(self._inputs)
+        self._rollout = Rollout(self._step, [*own.values()], self.count, self._state)
         self._observed: Rollout | None = None
         if self._observation_after_step is not None:
             nothing = np.zeros((self.count, 0), self._step.dtype)
@@ -455,27 +446,6 @@ class Worlds:
             values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
             initial_state(self.mechanism, worlds=len(chosen), params=values)
         return new
-
-
-def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """An array of zeros whose memory is aligned as other libraries require for sharing it."""
-    size = array_size(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def _lane_major(worlds: int, size: int, dtype: str, lanes: int) -> np.ndarray:
-    """Zeros (worlds, size) whose values in consecutive worlds are next to each other, as in the registers.
-
-    The distance of two elements is an odd number of cache lines, so that they do not compete for few sets of
-    the cache.
-    """
-    if worlds < lanes:
-        return _aligned((worlds, size), dtype)
-    line = ALIGNMENT // np.dtype(dtype).itemsize
-    padded = (-(-worlds // line) | 1) * line
-    return _aligned((size, padded), dtype).T[:worlds]
 
 
 def _count(count: Any) -> int:

@@ -10,8 +10,8 @@ from functools import cache
 
 from zwang.compiler.backends.llvm.entry_points import KERNEL, entry_points
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.backends.llvm.module import emit, input_starts
-from zwang.compiler.backends.llvm.packing import input_padding
+from zwang.compiler.backends.llvm.module import emit, port_starts
+from zwang.compiler.backends.llvm.packing import output_padding
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
 from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Program, nonempty_ports
@@ -40,13 +40,13 @@ class Kernel:
         self.ufunc_loop = self._entry_points["ufunc_loop"]
         self.rollout = ROLLOUT_FUNCTION(self._entry_points["rollout"])
         self.descriptor = int64_array(*self._describe(program, frame_bytes))
-        self.state_copies = _state_copies(program, lanes)
+        self.state_copies = _state_copies(program)
 
     def _describe(self, program: Program, frame_bytes: int) -> list[int]:
         inputs, outputs = nonempty_ports(program)
         sizes = [port.size for port in (*inputs, *outputs)]
-        out_offset = _aligned(input_starts(inputs, self.lanes)[-1] * self.lanes.bytes)
-        out_size = sum(port.size for port in outputs) + input_padding(self.lanes)
+        out_offset = _aligned(port_starts(inputs)[-1] * self.lanes.bytes)
+        out_size = port_starts(outputs)[-1] + output_padding(self.lanes)
         frame_offset = out_offset + _aligned(out_size * self.lanes.bytes)
         allocate, release = _memory_functions()
         fields = {
@@ -90,17 +90,21 @@ def _object_code(
     return object_cache.fetch(key, make)
 
 
-def _state_copies(program: Program, lanes: Lanes) -> list[int]:
-    """For each part of the state its position in the output buffer, that in the input buffer, and its
-    size.
+def _state_copies(program: Program) -> list[int]:
+    """For each part of the state its position in the output buffer, that in the input buffer, and its size;
+    parts that follow one another in both are one.
     """
     inputs, outputs = nonempty_ports(program)
-    positions = dict(zip((port.name for port in inputs), input_starts(inputs, lanes), strict=False))
-    copies, start = [], 0
-    for port in outputs:
-        if port.name in positions:
-            copies += [start, positions[port.name], port.size]
-        start += port.size
+    positions = dict(zip((port.name for port in inputs), port_starts(inputs), strict=False))
+    copies: list[int] = []
+    for port, start in zip(outputs, port_starts(outputs), strict=False):
+        if port.name not in positions:
+            continue
+        target = positions[port.name]
+        if copies and copies[-3] + copies[-1] == start and copies[-2] + copies[-1] == target:
+            copies[-1] += port.size
+        else:
+            copies += [start, target, port.size]
     return copies
 
 

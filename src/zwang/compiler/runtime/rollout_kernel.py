@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.backends.llvm.entry_points import ROLLOUT, ROLLOUT_PORT
+from zwang.compiler.backends.llvm.entry_points import ROLLOUT, TRANSFER
+from zwang.compiler.backends.llvm.module import port_starts
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.runtime.compiled_function import PIECES_PER_THREAD, WORTH_THREADS, CompiledFunction
 from zwang.compiler.runtime.kernel import Kernel, int64_array
@@ -167,14 +168,22 @@ class Rollout:
         records: Mapping[str, np.ndarray] | None = None,
         over_time: Collection[str] = (),
     ):
-        self.compiled, self.inputs, self.worlds = compiled, inputs, worlds
+        self.compiled, self.worlds = compiled, worlds
         self._kernel: Kernel = compiled.kernel(worlds)
-        self._unused_input = np.zeros(1, compiled.dtype)
         copies = self._kernel.state_copies
-        self._ports = int64_array(*self._input_ports(over_time), *self._output_ports(records or {}, last))
-        fields = {"steps": 0, "every": 1, "copies": len(copies) // 3, "ports": ctypes.addressof(self._ports)}
+        program = compiled.program
+        read = dict(zip((port.name for port in program.inputs), inputs, strict=True))
+        transfers = (
+            _transfers(program.inputs, read, over_time),
+            _transfers(program.outputs, records or {}, records or {}),
+            _transfers(program.outputs, last),
+        )
+        tables = [int64_array(*rows) for rows in transfers]
+        fields = {"steps": 0, "every": 1, "copies": len(copies) // 3}
+        for name, table in zip(("read", "record", "final"), tables, strict=True):
+            fields |= {f"{name}s": ctypes.addressof(table), f"{name}_count": len(table) // len(TRANSFER)}
         self._descriptor = int64_array(*(fields.get(name, 0) for name in ROLLOUT), *copies)
-        self._written = (self._ports, records, last)  # the memory that the descriptor refers to
+        self._memory = (tables, inputs, records, last)  # that the descriptor refers to
         self._function = self._kernel.rollout
         self._arguments = ctypes.addressof(self._descriptor), ctypes.addressof(self._kernel.descriptor)
         self._blocks = -(-worlds // self._kernel.lanes.width)
@@ -214,25 +223,6 @@ class Rollout:
             compiled.block_seconds = min(compiled.block_seconds or taken, taken)
         return succeeded
 
-    def _input_ports(self, over_time: Collection[str]) -> list[int]:
-        words: list[int] = []
-        for array, port in zip(self.inputs, self.compiled.program.inputs, strict=True):
-            if port.size:
-                time_stride = array.strides[1] if port.name in over_time else 0
-                words += _port(array.ctypes.data, array.strides[0], array.strides[-1], time_stride)
-        return words or _port(self._unused_input.ctypes.data, 0, self._unused_input.itemsize, 0)
-
-    def _output_ports(self, records: Mapping[str, np.ndarray], last: Mapping[str, np.ndarray]) -> list[int]:
-        words: list[int] = []
-        for port in self.compiled.program.outputs:
-            if not port.size:
-                continue
-            record, final = records.get(port.name), last.get(port.name)
-            address = record.ctypes.data if record is not None and record.size else 0
-            strides = record.strides if record is not None else (0, 0, 0)
-            words += _port(address, strides[0], strides[2], strides[1], final)
-        return words
-
     def _run_in_threads(self, seconds: float) -> bool:
         """Call the rollout kernel for pieces of the worlds, of this time together; whether there was memory
         for all of them.
@@ -258,17 +248,40 @@ class Rollout:
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 
 
-def _port(
-    data: int, world_stride: int, element_stride: int, time_stride: int, last: np.ndarray | None = None
+def _transfers(
+    ports: Sequence[Port], arrays: Mapping[str, np.ndarray], over_time: Collection[str] = ()
 ) -> list[int]:
-    """The row of words of a port in the order of ROLLOUT_PORT."""
-    fields = {
-        "data": data,
-        "world_stride": world_stride,
-        "element_stride": element_stride,
-        "time_stride": time_stride,
-    }
-    if last is not None:
-        fields |= {"last": last.ctypes.data, "last_world_stride": last.strides[0]}
-        fields |= {"last_element_stride": last.strides[-1]}
-    return [fields.get(name, 0) for name in ROLLOUT_PORT]
+    """Rows of TRANSFER between the ports' buffer and these arrays (worlds, size), by the names of the ports, or
+    (worlds, times, size) for those in `over_time`.
+
+    Arrays in which the values of consecutive worlds are neighbours, and which follow one another in memory as
+    their ports do in the buffer, are one row.
+    """
+    rows: list[dict[str, int]] = []
+    for port, position in zip(ports, port_starts(ports), strict=False):
+        array = arrays.get(port.name)
+        if array is None or not array.size:
+            continue
+        row = {
+            "data": array.ctypes.data,
+            "world_stride": array.strides[0],
+            "element_stride": array.strides[-1],
+            "time_stride": array.strides[1] if port.name in over_time else 0,
+            "size": port.size,
+            "position": position,
+        }
+        if rows and array.strides[0] == array.itemsize and _follows(rows[-1], row):
+            rows[-1]["size"] += port.size
+        else:
+            rows.append(row)
+    return [row[name] for row in rows for name in TRANSFER]
+
+
+def _follows(before: Mapping[str, int], row: Mapping[str, int]) -> bool:
+    """Whether a row of TRANSFER continues the one before it."""
+    strides = ("world_stride", "element_stride", "time_stride")
+    return (
+        all(row[name] == before[name] for name in strides)
+        and row["data"] == before["data"] + before["size"] * before["element_stride"]
+        and row["position"] == before["position"] + before["size"]
+    )

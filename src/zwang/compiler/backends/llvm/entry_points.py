@@ -25,7 +25,7 @@ flags.
 from __future__ import annotations
 
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.backends.llvm.packing import input_padding, packing_functions
+from zwang.compiler.backends.llvm.packing import packing_functions
 from zwang.compiler.backends.llvm.template_files import fill_template
 from zwang.compiler.backends.llvm.writer import ALIGNMENT
 
@@ -33,14 +33,15 @@ from zwang.compiler.backends.llvm.writer import ALIGNMENT
 # a direct call, and the number of calls that were rejected.
 DISPATCH = ("one_world", "many_worlds", "max_worlds", "failures")
 KERNEL = ("batch", "body", "allocate", "release", "inputs", "outputs", "out_offset", "frame_offset", "bytes")
-# Description of a rollout, followed by `copies` rows of STATE_COPY.
-ROLLOUT = ("steps", "every", "copies", "ports", "stop")
-STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
-# One row for each port; `last` is the address for the outputs after the last step.
-ROLLOUT_PORT = (
-    "data", "world_stride", "element_stride", "time_stride",
-    "last", "last_world_stride", "last_element_stride",
+# Description of a rollout, followed by `copies` rows of STATE_COPY. `reads` (inputs), `records` (outputs every
+# few steps) and `finals` (outputs after the last step) are addresses of rows of TRANSFER.
+ROLLOUT = (
+    "steps", "every", "copies", "stop",
+    "reads", "read_count", "records", "record_count", "finals", "final_count",
 )  # fmt: skip
+STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
+# Elements of an array that are those of one port, or of several ports in a row, from `position` of the buffer
+TRANSFER = ("data", "world_stride", "element_stride", "time_stride", "size", "position")
 STACK_BYTES = 4096  # largest size of buffers on the stack
 
 BATCH_PARAMETERS = "ptr %args, ptr %dimensions, ptr %steps, ptr %kernel"
@@ -59,10 +60,10 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         _with_buffers("rollout", ROLLOUT_PARAMETERS),
         _rollout(lanes),
         fill_template(
-            "prefetch_ports", port=_rollout_port("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
+            "prefetch_inputs", transfer=_transfer("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
         ),
-        fill_template("read_ports", port=_rollout_port("%p"), padding=input_padding(lanes), real=lanes.real),
-        fill_template("write_ports", port=_rollout_port("%p"), real=lanes.real),
+        fill_template("read_inputs", transfer=_transfer("%p"), real=lanes.real),
+        fill_template("write_outputs", transfer=_transfer("%p"), real=lanes.real),
         _copy_state(lanes),
     ]
     return "\n\n".join(parts) + "\n"
@@ -110,7 +111,6 @@ def _batch(lanes: Lanes) -> str:
         kernel_fields=len(KERNEL),
         width=lanes.width,
         real=lanes.real,
-        padding=input_padding(lanes),
         input_port=fill_template("batch_port", x="i", port="%p"),
         output_port=fill_template("batch_port", x="o", port="%r"),
     )
@@ -138,27 +138,28 @@ def _rollout(lanes: Lanes) -> str:
         "rollout",
         parameters=ROLLOUT_PARAMETERS,
         buffers=_buffers(),
-        kernel_fields=len(KERNEL),
         load_steps=_load_field("steps", "%rollout", ROLLOUT, "steps"),
         load_every=_load_field("every", "%rollout", ROLLOUT, "every"),
         load_copies=_load_field("copies", "%rollout", ROLLOUT, "copies"),
-        load_ports=_load_field("ports", "%rollout", ROLLOUT, "ports", "ptr"),
+        load_transfers="\n".join(
+            _load_field(name, "%rollout", ROLLOUT, name, "i64" if name.endswith("count") else "ptr")
+            for name in ROLLOUT[ROLLOUT.index("reads") :]
+        ),
         stop_field=ROLLOUT.index("stop"),
         rollout_fields=len(ROLLOUT),
         width=lanes.width,
     )
 
 
-def _rollout_port(port: str) -> str:
-    """Instructions that load the row of a port, its size, and the offset of the first world of the block."""
+def _transfer(number: str) -> str:
+    """Instructions that load a row of TRANSFER, and compute the offset of the first world of the block."""
     return "\n".join(
         [
-            f"  %row_number = mul i64 {port}, {len(ROLLOUT_PORT)}",
-            "  %port = getelementptr inbounds i64, ptr %ports, i64 %row_number",
-            *(_load_field(name, "%port", ROLLOUT_PORT, name) for name in ROLLOUT_PORT),
-            f"  %size_at = getelementptr inbounds i64, ptr %sizes, i64 {port}",
-            "  %size = load i64, ptr %size_at",
+            f"  %row_number = mul i64 {number}, {len(TRANSFER)}",
+            "  %transfer = getelementptr inbounds i64, ptr %rows, i64 %row_number",
+            *(_load_field(name, "%transfer", TRANSFER, name) for name in TRANSFER),
             "  %far = mul i64 %first, %world_stride",
+            "  %start = add i64 %data, %far",
         ]
     )
 

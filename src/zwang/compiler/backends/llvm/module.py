@@ -12,7 +12,6 @@ from itertools import accumulate
 
 from zwang.compiler.backends.llvm.control_flow_emitter import ControlFlowEmitter
 from zwang.compiler.backends.llvm.lanes import Lanes
-from zwang.compiler.backends.llvm.packing import input_padding
 from zwang.compiler.backends.llvm.straight_line_emitter import FUNCTION_SIZE_LIMIT
 from zwang.compiler.backends.llvm.writer import FunctionWriter, InputElement
 from zwang.compiler.ir.program import Port, Program
@@ -30,15 +29,13 @@ class EmittedModule:
 class BufferSignature:
     """The function signature on processors: inputs and outputs are arrays of lane vectors, one port after
     another.
-
-    Each input is followed by padding; see `packing`.
     """
 
     parameters = "ptr noalias readonly %in, ptr noalias %out, ptr noalias %frame"
     arguments = "ptr %in, ptr %out, ptr %frame"
 
     def __init__(self, program: Program, lanes: Lanes):
-        self.starts = input_starts(program.inputs, lanes)
+        self.starts = port_starts(program.inputs)
 
     def load_input(self, writer: FunctionWriter, element: InputElement) -> str:
         position = self.starts[element.port] + element.element
@@ -63,19 +60,15 @@ class BufferSignature:
         writer.line(f"store {real} {operand}, ptr {address}")
 
 
-def input_starts(ports: Sequence[Port], lanes: Lanes) -> list[int]:
-    """The position of each port in the input buffer, in lane vectors, and the length of the buffer.
-
-    Empty ports occupy no space.
-    """
-    sizes = [port.size + input_padding(lanes) if port.size else 0 for port in ports]
-    return [0, *accumulate(sizes)]
+def port_starts(ports: Sequence[Port]) -> list[int]:
+    """The position of each port in its buffer, in lane vectors, and the length of the buffer."""
+    return [0, *accumulate(port.size for port in ports)]
 
 
 def emit(program: Program, lanes: Lanes, *, limit: int = FUNCTION_SIZE_LIMIT) -> EmittedModule:
     """The function `body(in, out, frame)` of the program.
 
-    in, out: the elements of all ports, each a lane vector; inputs begin at `input_starts`. frame: memory of
+    in, out: the elements of all ports, each a lane vector; ports begin at `port_starts`. frame: memory of
     `frame_bytes` bytes. All three are aligned to 128 bytes. limit: approximate maximum number of instructions
     of one LLVM function. Raises ValueError for an operation that cannot be emitted.
     """

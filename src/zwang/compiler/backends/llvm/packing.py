@@ -2,8 +2,8 @@
 
 Contiguous elements are read a vector at a time and transposed; an element whose values in consecutive worlds
 are contiguous is read as one vector; all others are transferred one by one. Where
-the number of elements is not a multiple of the number of lanes, `pack` writes and `unpack` reads up to
-`input_padding` lane vectors beyond the end of a port, for which the buffers have space.
+the number of elements is not a multiple of the number of lanes, `unpack` reads up to `output_padding` lane
+vectors beyond the end of a port, for which the output buffer has space.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from zwang.compiler.backends.llvm.template_files import fill_template
 FEW = 2  # number of remaining elements up to which a transposition does not pay
 
 
-def input_padding(lanes: Lanes) -> int:
-    """Number of unused lane vectors after every input port, and after all outputs."""
+def output_padding(lanes: Lanes) -> int:
+    """Number of unused lane vectors after all outputs."""
     return lanes.width if lanes.width > 1 else 0
 
 
@@ -37,12 +37,15 @@ def _masked_declarations(lanes: Lanes) -> str:
 
 def _pack(lanes: Lanes) -> str:
     is_vector = lanes.width > 1
+    row_pointers = "\n".join(_row_pointer(n) for n in range(lanes.width))
     return fill_template(
         "pack",
         real=lanes.real,
         real_bytes=lanes.scalar_bytes,
-        row_pointers="\n".join(_row_pointer(n) for n in range(lanes.width)),
-        vectorised=_pack_vectorised(lanes) if is_vector else "  br label %single",
+        transposed=f"  %transposed = alloca [{lanes.width} x {lanes.real}]" if is_vector else "",
+        vectorised=(
+            _pack_vectorised(lanes, row_pointers) if is_vector else f"{row_pointers}\n  br label %single"
+        ),
         first_single="%at_scalar, %scalar" if is_vector else "0, %ready",
         gathered=_gathered_element(lanes),
     )
@@ -95,7 +98,7 @@ def _transposition(lanes: Lanes, names: list[str], prefix: str) -> tuple[str, li
     return "\n".join(lines), names
 
 
-def _pack_vectorised(lanes: Lanes) -> str:
+def _pack_vectorised(lanes: Lanes, row_pointers: str) -> str:
     """Contiguous elements, as many at a time as there are lanes; the remaining ones with masks."""
     size, numbers = lanes.scalar_bytes, range(lanes.width)
     transposition, names = _transposition(lanes, [f"%v{n}" for n in numbers], "t")
@@ -106,6 +109,7 @@ def _pack_vectorised(lanes: Lanes) -> str:
         real=lanes.real,
         real_bytes=size,
         few=FEW,
+        row_pointers=row_pointers,
         addresses=_row_addresses(lanes, "a"),
         loads="\n".join(f"  %v{n} = load {lanes.real}, ptr %a{n}, align {size}" for n in numbers),
         transposition=transposition,
@@ -118,7 +122,7 @@ def _pack_vectorised(lanes: Lanes) -> str:
             for n in numbers
         ),
         partial_transposition=partial_transposition,
-        partial_stores=_vector_stores(lanes, partial_names, "y", "%part"),
+        partial_stores=_vector_stores(lanes, partial_names, "y", "%transposed"),
     )
 
 

@@ -21,8 +21,7 @@ input:
 input_do:
 $input_port
   call void @pack(ptr %i.data, i64 %i.outer, i64 %i.inner, i64 %i.size, i64 %worlds, ptr %buffer)
-  %padded = add i64 %i.size, $padding
-  %buffer1 = getelementptr inbounds $real, ptr %buffer, i64 %padded
+  %buffer1 = getelementptr inbounds $real, ptr %buffer, i64 %i.size
   %p1 = add i64 %p, 1
   br label %input
 run:

@@ -2,11 +2,10 @@
 define internal void @rollout_with_buffers($parameters, ptr %in) #0 {
 entry:
 $buffers
-  %sizes = getelementptr inbounds i64, ptr %kernel, i64 $kernel_fields
 $load_steps
 $load_every
 $load_copies
-$load_ports
+$load_transfers
   %stop_at = getelementptr inbounds i64, ptr %rollout, i64 $stop_field
   %copy_rows = getelementptr inbounds i64, ptr %rollout, i64 $rollout_fields
   %end_world = add i64 %begin, %count
@@ -17,12 +16,12 @@ block:
   %left = sub i64 %end_world, %first
   %is_tail = icmp ult i64 %left, $width
   %worlds = select i1 %is_tail, i64 %left, i64 $width
-  call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 0, ptr %in)
+  call void @read_inputs(ptr %reads, i64 %read_count, i64 %first, i64 %worlds, i64 0, ptr %in)
   %following = add i64 %first, $width
   %has_following = icmp ult i64 %following, %end_world
   br i1 %has_following, label %fetch, label %start
 fetch:
-  call void @prefetch_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %following)
+  call void @prefetch_inputs(ptr %reads, i64 %read_count, i64 %following)
   br label %start
 start:
   br label %step
@@ -33,7 +32,7 @@ step:
   %is_first = icmp eq i64 %time, 0
   br i1 %is_first, label %run, label %update
 update:
-  call void @read_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first, i64 %worlds, i64 %time, ptr %in)
+  call void @read_inputs(ptr %reads, i64 %read_count, i64 %first, i64 %worlds, i64 %time, ptr %in)
   call void @copy_state(ptr %copy_rows, i64 %copies, ptr %out, ptr %in)
   br label %run
 run:
@@ -41,8 +40,7 @@ run:
   %is_due = icmp eq i64 %since_record, %every
   br i1 %is_due, label %record, label %stepped
 record:
-  call void @write_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %outputs, i64 %first, i64 %worlds,
-    i64 %recorded, i1 false, ptr %out)
+  call void @write_outputs(ptr %records, i64 %record_count, i64 %first, i64 %worlds, i64 %recorded, ptr %out)
   %recorded2 = add i64 %recorded, 1
   br label %stepped
 stepped:
@@ -57,8 +55,7 @@ next_step:
   %more_steps = icmp ult i64 %time1, %steps
   br i1 %more_steps, label %step, label %finish
 finish:
-  call void @write_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %outputs, i64 %first, i64 %worlds,
-    i64 0, i1 true, ptr %out)
+  call void @write_outputs(ptr %finals, i64 %final_count, i64 %first, i64 %worlds, i64 0, ptr %out)
   %next = add i64 %first, %worlds
   %more = icmp ult i64 %next, %end_world
   br i1 %more, label %block, label %end

@@ -1,18 +1,17 @@
 ; Fetch the inputs of a block of worlds into the cache while the block before it is computed.
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-define internal void @prefetch_ports(ptr %ports, ptr %sizes, i64 %inputs, i64 %first) #0 {
+define internal void @prefetch_inputs(ptr %rows, i64 %count, i64 %first) #0 {
 entry:
   br label %input
 input:
   %p = phi i64 [ 0, %entry ], [ %p1, %done ]
-  %some = icmp ult i64 %p, %inputs
+  %some = icmp ult i64 %p, %count
   br i1 %some, label %row, label %end
 row:
-$port
+$transfer
   %differs = icmp ne i64 %world_stride, 0
   %is_contiguous = icmp eq i64 %element_stride, $real_bytes
   %is_fetched = and i1 %differs, %is_contiguous
-  %start = add i64 %data, %far
   %is_lane_major = icmp eq i64 %world_stride, $real_bytes
   br i1 %is_lane_major, label %lane_major, label %not_lane_major
 not_lane_major:
