@@ -69,6 +69,20 @@ def renamed_arguments(**renamed: str) -> Callable[[F], F]:
     return decorate
 
 
+def renamed_value(function: str, renamed: tuple[str, str, Any], value: Any, new_value: Any) -> Any:
+    """`value`, which was given by the old name of an argument, with a warning; for functions that are called
+    too often for `renamed_arguments`.
+
+    renamed: the old name, the new name, and the default value. new_value: that of the new name. Raises
+    TypeError if both are given.
+    """
+    old, new, default = renamed
+    if new_value is not default:
+        raise TypeError(f"{function}() got both {new!r} and its old spelling {old!r}")
+    warn_of_rename(f"the argument {old!r} of {function}()", repr(new), stacklevel=4)
+    return value
+
+
 def renamed_attributes(**renamed: str) -> Callable[[C], C]:
     """Class decorator: the attributes `old="new"` can still be read by their old names."""
 

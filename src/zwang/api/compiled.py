@@ -31,7 +31,7 @@ from zwang.api.rollout_tangents import RolloutTangents, tangents_of_rollout
 from zwang.api.sensor_functions import BodyQuantities, by_sensor
 from zwang.api.step_results import StepOutputs, shaped_outputs
 from zwang.compiler.runtime.rollout_kernel import run_steps
-from zwang.deprecation import renamed_arguments
+from zwang.deprecation import renamed_value
 from zwang.dynamics.energy import Energy
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.kinematics.poses import Pose
@@ -43,6 +43,7 @@ from zwang.simulation.solver_status import initial_monitor
 __all__ = ["WARM_START", "CompiledMechanism", "compile", "compile_function", "program_of", "run_steps"]
 
 BATCH = "..., "
+OLD_NAME = ("embedding", "coordinate_reduction", False)  # the old and the new name, and the default
 
 
 class CompiledMechanism(CompiledDerivatives):
@@ -252,7 +253,6 @@ class CompiledMechanism(CompiledDerivatives):
         inputs = (*self._inputs(control, activation), validation.real_values(time, "time"))
         return self._call("external_wrenches", (q, v, *inputs), params)
 
-    @renamed_arguments(embedding="coordinate_reduction")
     def step(
         self,
         q: ArrayLike,
@@ -266,6 +266,7 @@ class CompiledMechanism(CompiledDerivatives):
         coordinate_reduction: Reduction = False,
         outputs: Sequence[str] = (),
         params: Parameters | None = None,
+        embedding: Reduction | None = None,
     ) -> StepOutputs:
         """The state (q, v, z) one step later, each (..., n), at a constant control.
 
@@ -274,7 +275,8 @@ class CompiledMechanism(CompiledDerivatives):
         an activation.
         step: step size [s], by default that of the mechanism's options. integrator: "euler", "implicitfast",
         "implicit" or "rk4", by default that of the options. time: (...) [s], at the beginning of the step,
-        required if constraints depend on it. coordinate_reduction: as for `zw.simulate`.
+        required if constraints depend on it. coordinate_reduction: as for `zw.simulate`; embedding is its old
+        name.
         outputs: some of "solver_status" (the worst one of the step), "constraint_force" and "force" (at the
         beginning of the step), by default none.
 
@@ -282,13 +284,16 @@ class CompiledMechanism(CompiledDerivatives):
         or the solver does not converge; `zw.simulate` reports the reason. Raises ShapeError,
         DescriptionError, UnknownNameError or SimulationError.
         """
+        if embedding is not None:
+            coordinate_reduction = renamed_value("step", OLD_NAME, embedding, coordinate_reduction)
         key, wanted = self._key_and_outputs("step", step, integrator, coordinate_reduction, outputs)
         arrays = q, v, activation, control
         found = self._call(key, (*arrays, *self._time(time)) if self._time_dependent else arrays, params)
+        if not wanted and len(found) == 3:
+            return StepOutputs(*found)
         # the time comes last, if constraints depend on it
         return shaped_outputs(found[:3], dict(zip(wanted, found[3:], strict=False)))
 
-    @renamed_arguments(embedding="coordinate_reduction")
     def rollout(
         self,
         q0: ArrayLike,
@@ -304,20 +309,29 @@ class CompiledMechanism(CompiledDerivatives):
         coordinate_reduction: Reduction = False,
         outputs: Sequence[str] = (),
         params: Parameters | None = None,
+        embedding: Reduction | None = None,
     ) -> StepOutputs:
         """The states (q, v, z) after every k-th of many steps, each (..., steps // every, n).
 
         q0: (..., nq). v0: (..., nv). control: (..., inputs), constant; with one more axis than q0,
         (..., steps, inputs), one row for each step. steps: number of steps. every: k, default 1. time:
-        (...) [s], at the beginning, default 0. activation, step, integrator, coordinate_reduction, outputs:
-        as for `step`; the solver's status is the worst one of the k steps, and forces are those of the last
-        of them.
+        (...) [s], at the beginning, default 0. activation, step, integrator, coordinate_reduction, embedding,
+        outputs: as for `step`; the solver's status is the worst one of the k steps, and forces are those of
+        the last of them.
 
         All steps run in compiled code. They are those of `step`: bitwise for a mechanism without soft
         constraints, limits, friction and contacts; otherwise to the solver's tolerance, as each step is
         warm-started from the row statuses of the previous one. Raises what `step` does.
         """
-        key, wanted = self._key_and_outputs("rollout", step, integrator, coordinate_reduction, outputs)
+        if embedding is not None:
+            coordinate_reduction = renamed_value("rollout", OLD_NAME, embedding, coordinate_reduction)
+        rollouts, warm_start, wanted = self._rollouts_of(step, integrator, coordinate_reduction, outputs)
+        plain = params is None and not wanted and self._is_plain
+        if plain and isinstance(control, np.ndarray) and isinstance(q0, np.ndarray):
+            over_time = ("control",) if control.ndim > q0.ndim else ()
+            found = rollouts.direct((q0, v0, activation, control, *warm_start), steps, every, over_time)
+            if found is not None:
+                return StepOutputs(*found)
         controls = validation.real_values(control, "control", copy=False)
         starts = {"q0": q0, "v0": v0, "activation": activation}
         q, v, z = (validation.real_values(x, name, copy=False) for name, x in starts.items())
@@ -326,7 +340,6 @@ class CompiledMechanism(CompiledDerivatives):
         arrays += [initial_monitor(every)] if wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
-        rollouts, warm_start = self._rollout(key, wanted)
         records = rollouts([*arrays, *warm_start], steps, every, over_time)
         return shaped_outputs(records[:3], dict(zip(wanted, records[3:], strict=True)))
 

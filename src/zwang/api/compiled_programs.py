@@ -45,10 +45,11 @@ class CompiledPrograms:
         self._programs: dict[Key, Program] = {}
         self._functions: dict[Key, Any] = {}
         self._step_keys: dict[tuple[Any, ...], tuple[Key, tuple[str, ...]]] = {}
-        self._rollouts: dict[Key, tuple[KeptRollouts, list[np.ndarray]]] = {}
+        self._rollouts: dict[tuple[Any, ...], tuple[KeptRollouts, list[np.ndarray], tuple[str, ...]]] = {}
         self._not_traced: set[Key] = set()
         self._symbolic = bool(mechanism.symbols)
         self._time_dependent = rheonomic_constraints(mechanism)
+        self._is_plain = not self._symbolic and not self._time_dependent  # its steps have no further inputs
 
     def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
         """The number of arithmetic operations of a function for one world, by kind, with "total" and "flops".
@@ -167,13 +168,30 @@ class CompiledPrograms:
             self._step_keys[given] = found
         return found
 
-    def _rollout(self, key: Any, wanted: tuple[str, ...]) -> tuple[KeptRollouts, list[np.ndarray]]:
-        """The rollouts of a program with these outputs, and the row statuses that they begin with."""
-        if key not in self._rollouts:
+    def _rollouts_of(
+        self,
+        step: float | None,
+        integrator: str | None,
+        coordinate_reduction: Reduction,
+        outputs: Sequence[str],
+    ) -> tuple[KeptRollouts, list[np.ndarray], tuple[str, ...]]:
+        """The rollouts with these settings, the row statuses that they begin with, and the outputs in their
+        order.
+        """
+        given = (type(step), step, integrator, type(coordinate_reduction), coordinate_reduction, outputs)
+        try:
+            return self._rollouts[given]
+        except (KeyError, TypeError):  # lists have no hash
+            pass
+        key, wanted = self._key_and_outputs("rollout", step, integrator, coordinate_reduction, outputs)
+        by_key = ("rollouts", key)
+        if by_key not in self._rollouts:
             function = self._compiled(key)
-            record = ("q", "v", "activation", *wanted)
-            self._rollouts[key] = KeptRollouts(function, record), empty_warm_start(function.program)
-        return self._rollouts[key]
+            rollouts = KeptRollouts(function, ("q", "v", "activation", *wanted))
+            self._rollouts[by_key] = rollouts, empty_warm_start(function.program), wanted
+        with suppress(TypeError):
+            self._rollouts[given] = self._rollouts[by_key]
+        return self._rollouts[by_key]
 
     def _call(self, key: Key, arrays: tuple[Any, ...], params: Parameters | None) -> Any:
         function = self._functions.get(key)

@@ -18,9 +18,7 @@ def aligned_array(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def lane_major_arrays(
-    sizes: Mapping[str, int], worlds: int, dtype: str, lanes: int
-) -> dict[str, np.ndarray]:
+def lane_major_arrays(sizes: Mapping[str, int], worlds: int, dtype: str, lanes: int) -> dict[str, np.ndarray]:
     """Zeros (worlds, size) by name, one after another in memory.
 
     The values of consecutive worlds are neighbours, as in vector registers; the distance of two elements of a

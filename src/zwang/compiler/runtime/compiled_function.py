@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While, nonempty_ports
+from zwang.compiler.runtime.direct_call import DirectCall, direct_call
 from zwang.compiler.runtime.kernel import Kernel, inner_loop, int64_array
 from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.threads import COMPILE_LOCK, cores, run_pieces
@@ -59,13 +60,10 @@ class CompiledFunction:
         self.program, self._use_cache = program, cache
         self.dtype, self.lanes, self.threads = execution_settings(dtype, lanes, threads)
         self._inputs, self._outputs = nonempty_ports(program)
-        self._empty_inputs = [k for k, port in enumerate(program.inputs) if not port.size][::-1]
-        self._empty_outputs = [k for k, port in enumerate(program.outputs) if not port.size]
         self._kernels: dict[int, Kernel] = {}
         # Dispatch tables of the inner loops: for unchecked and for checked arguments.
         self._dispatch = int64_array(*[0] * len(DISPATCH))
         self._checked_dispatch = int64_array(*[0] * len(DISPATCH))
-        self._failures = memoryview(self._dispatch).cast("B").cast("q")[DISPATCH.index("failures") :]
         self.cost = _cost(program.body)
         self.block_seconds = 0.0  # that the last long rollout took for each block of worlds and step
         threshold = WORTH_THREADS if self.threads > 1 else WORTH_INTERRUPTING
@@ -73,19 +71,13 @@ class CompiledFunction:
         self._dispatch[DISPATCH.index("max_worlds")] = self._max_direct_worlds
         self._checked_dispatch[DISPATCH.index("max_worlds")] = UNLIMITED
         self._checked_ufunc: UniversalFunction | None = None
-        self._direct_ufunc: UniversalFunction | None = None
-        self._function: Callable[..., Arrays] = self._checked_call
+        self.direct: DirectCall = _never  # of all inputs; returns None where `__call__` does more
 
     def __call__(self, *arrays: Any) -> Arrays:
-        failures = self._failures[0]
-        try:
-            result = self._function(*arrays)
-        except Exception:  # that of a tensor or symbol of another library may have any type
+        found = self.direct(arrays)
+        if found is None:
             return self._checked_call(*arrays)
-        first = result[0] if type(result) is tuple else result
-        if type(first) is np.ndarray and self._failures[0] == failures:
-            return result
-        return self._checked_call(*arrays)  # NumPy gives arrays of another type for arguments of that type
+        return found[0] if len(found) == 1 else found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, also in another process, are compiled from the program, because machine code cannot be
@@ -114,6 +106,16 @@ class CompiledFunction:
         as this object exists.
         """
         return inner_loop(Lanes(self.dtype, self.lanes), self._use_cache), ctypes.addressof(self._dispatch)
+
+    @property
+    def rollout_loop(self) -> int:
+        """The address of the inner loop of universal functions that compute rollouts; see `entry_points`."""
+        return next(iter(self._kernels.values())).rollout_loop
+
+    @property
+    def kernels(self) -> Mapping[int, Kernel]:
+        """The kernels that are ready, by their number of lanes."""
+        return dict(self._kernels)
 
     def kernel(self, worlds: int) -> Kernel:
         """The kernel for one world, or for many."""
@@ -146,33 +148,16 @@ class CompiledFunction:
             return self._checked_ufunc
         with COMPILE_LOCK:
             if self._checked_ufunc is None:
-                sizes = [port.size for port in self._inputs], [port.size for port in self._outputs]
-                self._direct_ufunc, self._checked_ufunc = (
+                sizes = [(port.size,) for port in self._inputs], [(port.size,) for port in self._outputs]
+                direct, self._checked_ufunc = (
                     UniversalFunction(kernel.ufunc_loop, ctypes.addressof(dispatch), *sizes, self.dtype)
                     for dispatch in (self._dispatch, self._checked_dispatch)
                 )
-                if (self._inputs, self._outputs) == (self.program.inputs, self.program.outputs):
-                    self._function = self._direct_ufunc.call
-                elif self._outputs and len(self._empty_inputs) < len(self.program.inputs):
-                    self._function = self._call_without_empty_ports
+                inputs, outputs = self.program.inputs, self.program.outputs
+                if self._outputs and any(port.size for port in inputs):
+                    nothing = np.zeros(0, self.dtype)
+                    self.direct = direct_call(direct, self._dispatch, inputs, outputs, nothing)
             return self._checked_ufunc
-
-    def _call_without_empty_ports(self, *arrays: Any) -> Arrays:
-        """A direct call of a program some of whose ports, but not all, have no elements; universal functions
-        know only the others.
-        """
-        if len(arrays) != len(self.program.inputs):
-            return self._checked_call(*arrays)
-        given = list(arrays)
-        for k in self._empty_inputs:
-            empty = given.pop(k)
-            if type(empty) is not tuple or empty:  # an array may have a leading shape
-                return self._checked_call(*arrays)
-        found = self._direct_ufunc.call(*given)  # type: ignore[union-attr]
-        results = list(found) if type(found) is tuple else [found]
-        for k in self._empty_outputs:
-            results.insert(k, np.empty((*results[0].shape[:-1], 0), self.dtype))
-        return results[0] if len(results) == 1 else tuple(results)
 
     def _checked_call(self, *arrays: Any) -> Arrays:
         """A call with validation and conversion of its arguments, and with selection of kernel and
@@ -300,6 +285,10 @@ def _type_name(dtype: Any) -> str:
     if name not in TYPES:
         raise ArgumentError(f"dtype is {dtype!r}; it must be one of {TYPES}")
     return name
+
+
+def _never(arrays: Sequence[Any]) -> None:
+    """What a direct call returns while there is no machine code."""
 
 
 def _cost(block: Block) -> int:

@@ -1,109 +1,131 @@
-"""Rollouts that are repeated with arrays of the same shapes: what was validated and allocated is kept.
+"""Rollouts as universal functions, which are kept for each number of steps.
 
-A short rollout of few worlds takes less time than the validation of its arguments and the allocation of its
-buffers. The first call with arrays of given shapes is that of `run_steps`. Later ones copy their arguments
-into buffers whose rollout is described already, and return copies of its records.
+A short rollout of few worlds takes less time than the validation of its arguments. The first call with a
+number of steps is that of `run_steps`. Later ones call a universal function of NumPy, whose inner loop is the
+rollout kernel: it converts, broadcasts and allocates arrays in a fraction of a microsecond.
 """
 
 from __future__ import annotations
 
-import math
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from zwang.compiler.backends.llvm.entry_points import DISPATCH
+from zwang.compiler.backends.llvm.module import port_starts
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.compiler.runtime.rollout_kernel import Rollout, run_steps
-from zwang.scalar.real import REAL
+from zwang.compiler.runtime.direct_call import DirectCall, direct_call
+from zwang.compiler.runtime.kernel import int64_array
+from zwang.compiler.runtime.rollout_kernel import (
+    INSTRUCTION_SECONDS,
+    LONGEST_PIECE,
+    WORTH_THREADS_SECONDS,
+    described_rollout,
+    run_steps,
+    state_copies,
+)
+from zwang.compiler.runtime.ufunc import UniversalFunction
 
-KEPT = 32  # combinations of shapes and numbers of steps of a function
-LARGEST = 2**18  # bytes of the buffers of a rollout that is kept
+KEPT = 32  # numbers of steps of a function
 
 
 class KeptRollouts:
     """The rollouts of a compiled function, as `run_steps` computes them, bit for bit.
 
-    record: the names of the recorded outputs. Threads that call at the same time have buffers of their own.
+    record: the names of the recorded outputs.
     """
 
     def __init__(self, compiled: CompiledFunction, record: Sequence[str]):
         self.compiled, self.record = compiled, tuple(record)
-        self._free: dict[tuple[Any, ...], list[_Buffers]] = {}
+        self._kept: dict[tuple[Any, ...], _RolloutFunction] = {}
 
     def __call__(
         self, arrays: Sequence[np.ndarray], steps: int, every: int, over_time: tuple[str, ...] = ()
-    ) -> list[np.ndarray]:
+    ) -> Sequence[np.ndarray]:
         """The records (..., steps // every, size), in the order of `record`.
 
         Arguments are those of `run_steps`, whose errors are raised.
         """
-        key = (type(steps), steps, type(every), every, over_time, *[(x.shape, x.dtype) for x in arrays])
-        try:
-            free = self._free.get(key)
-        except TypeError:  # steps or every is no number; `run_steps` raises the error
-            free = None
-        if free is None:
-            return self._first_call(key, arrays, steps, every, over_time)
-        try:
-            buffers = free.pop()
-        except IndexError:  # the first repetition, or other threads are at work
-            buffers = _Buffers(self.compiled, arrays, steps, every, over_time, self.record)
-        records = buffers.run(arrays)
-        free.append(buffers)
-        return records
+        found = self.direct(arrays, steps, every, over_time)
+        return self.checked(arrays, steps, every, over_time) if found is None else found
 
-    def _first_call(
-        self,
-        key: tuple[Any, ...],
-        arrays: Sequence[np.ndarray],
-        steps: int,
-        every: int,
-        over_time: tuple[str, ...],
+    def direct(
+        self, arrays: Sequence[Any], steps: int, every: int, over_time: tuple[str, ...] = ()
+    ) -> Sequence[np.ndarray] | None:
+        """The records, or None if that needs validation, conversion, compilation or threads."""
+        try:
+            found = self._kept[type(steps), steps, type(every), every, over_time]
+        except (KeyError, TypeError):  # lists have no hash
+            return None
+        return found.call(arrays)
+
+    def checked(
+        self, arrays: Sequence[np.ndarray], steps: int, every: int, over_time: tuple[str, ...] = ()
     ) -> list[np.ndarray]:
-        """The records by `run_steps`; what it accepts may be repeated, if it is small."""
+        """The records by `run_steps`; what it accepts is called directly the next time."""
+        key = (type(steps), steps, type(every), every, over_time)
         done = run_steps(
             self.compiled, *arrays, steps=steps, every=every, over_time=over_time, record=self.record
         )
-        records = [done.records[name] for name in self.record]
-        worlds = math.prod(records[0].shape[:-2]) if steps >= every else 0
-        size = sum(x.nbytes for x in records) + worlds * sum(x.nbytes for x in arrays)
-        if worlds and size <= LARGEST and all(x.dtype.kind in REAL for x in arrays):
-            if len(self._free) >= KEPT:
-                self._free.clear()
-            self._free[key] = []
-        return records
+        if key in self._kept:
+            self._kept[key].refresh()
+        elif steps >= every and any(x.size for x in done.records.values()):
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            self._kept[key] = _RolloutFunction(self.compiled, self.record, int(steps), int(every), over_time)
+        return [done.records[name] for name in self.record]
 
 
-class _Buffers:
-    """The memory of a rollout with arguments of these shapes."""
+class _RolloutFunction:
+    """The records of a rollout of this number of steps as a function of its inputs, a universal function."""
 
     def __init__(
         self,
         compiled: CompiledFunction,
-        arrays: Sequence[np.ndarray],
+        record: Sequence[str],
         steps: int,
         every: int,
         over_time: tuple[str, ...],
-        record: Sequence[str],
     ):
-        ports = compiled.program.inputs
-        axes = [2 if port.name in over_time else 1 for port in ports]  # those of one world
-        batch = np.broadcast_shapes(*(x.shape[: x.ndim - n] for x, n in zip(arrays, axes, strict=True)))
-        shapes = [(*batch, *x.shape[x.ndim - n :]) for x, n in zip(arrays, axes, strict=True)]
-        own = [np.zeros(shape, compiled.dtype) for shape in shapes]
-        worlds = int(np.prod(batch, dtype=np.int64))
-        flat = [x.reshape(worlds, *x.shape[len(batch) :]) for x in own]
-        sizes = {port.name: port.size for port in compiled.program.outputs}
-        records = {name: np.zeros((worlds, steps // every, sizes[name]), compiled.dtype) for name in record}
-        self._rollout = Rollout(compiled, flat, worlds, {}, records, over_time)
-        self._steps, self._every = int(steps), int(every)
-        self._inputs = [(k, x) for k, x in enumerate(own) if x.size]
-        self._records = [x.reshape(*batch, *x.shape[1:]) for x in records.values()]
+        self._compiled = compiled
+        inputs, outputs = compiled.program.inputs, compiled.program.outputs
+        starts = dict(zip((port.name for port in outputs), port_starts(outputs), strict=False))
+        ports = {port.name: port for port in outputs}
+        recorded = [ports[name] for name in record]
+        read = [(p, start) for p, start in zip(inputs, port_starts(inputs), strict=False) if p.size]
+        written = [(port, starts[port.name]) for port in recorded if port.size]
+        tables = {"copy": state_copies(compiled.program), "read": [], "record": [], "final": []}
+        row, self._memory = described_rollout(steps, every, tables, (len(read), len(written)))
+        operands = [(port.name in over_time, port.size, start) for port, start in read]
+        operands += [(True, port.size, start) for port, start in written]
+        dispatch = int64_array(*[0] * len(DISPATCH), *row, *(int(x) for words in operands for x in words))
+        self._dispatch, self._steps = dispatch, steps
+        shapes = [(steps, port.size) if port.name in over_time else (port.size,) for port, _ in read]
+        records = [(steps // every, port.size) for port, _ in written]
+        function = UniversalFunction(
+            compiled.rollout_loop, ctypes.addressof(dispatch), shapes, records, compiled.dtype
+        )
+        empty = np.zeros((steps // every, 0), compiled.dtype)
+        self.call: DirectCall = direct_call(function, dispatch, inputs, recorded, empty)
+        self.refresh()
 
-    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Copies of the records of a rollout with these arguments."""
-        for k, x in self._inputs:
-            x[...] = arrays[k]
-        self._rollout.run(self._steps, self._every)
-        return [x.copy() for x in self._records]
+    def refresh(self) -> None:
+        """Enter the kernels that are ready, and the largest number of worlds by the last measured time."""
+        self._dispatch[DISPATCH.index("max_worlds")] = _most_worlds(self._compiled, self._steps)
+        for width, kernel in self._compiled.kernels.items():
+            address = ctypes.addressof(kernel.descriptor)
+            if width == 1:
+                self._dispatch[DISPATCH.index("one_world")] = address
+            if width == self._compiled.lanes:
+                self._dispatch[DISPATCH.index("many_worlds")] = address
+
+
+def _most_worlds(compiled: CompiledFunction, steps: int) -> int:
+    """The number of worlds up to which a rollout is neither interrupted nor divided among threads."""
+    seconds = steps * (compiled.block_seconds or compiled.cost * INSTRUCTION_SECONDS)  # of a block
+    if seconds > LONGEST_PIECE:
+        return 0
+    limit = LONGEST_PIECE if compiled.threads == 1 else WORTH_THREADS_SECONDS
+    return max(1, int(limit / seconds)) * compiled.lanes

@@ -26,9 +26,9 @@ ROLLOUT_FUNCTION = ctypes.CFUNCTYPE(
 class Kernel:
     """The machine code of one program for one number of lanes.
 
-    `ufunc_loop` is the address of an entry point, `rollout` another one as a function of ctypes, `descriptor`
-    the row of words that these take as `kernel` (see `entry_points`), and `state_copies` the rows of
-    `STATE_COPY` of a rollout. use_cache: whether object code is read from and written to the disk cache.
+    `ufunc_loop` and `rollout_loop` are addresses of entry points, `rollout` another one as a function of
+    ctypes, `descriptor` the row of words that these take as `kernel` (see `entry_points`). use_cache: whether
+    object code is read from and written to the disk cache.
     """
 
     def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):
@@ -38,9 +38,9 @@ class Kernel:
         self._body = MachineCode(content[8:], ("body",))
         self._entry_points = _entry_points(lanes, use_cache)
         self.ufunc_loop = self._entry_points["ufunc_loop"]
+        self.rollout_loop = self._entry_points["rollout_loop"]
         self.rollout = ROLLOUT_FUNCTION(self._entry_points["rollout"])
         self.descriptor = int64_array(*self._describe(program, frame_bytes))
-        self.state_copies = _state_copies(program)
 
     def _describe(self, program: Program, frame_bytes: int) -> list[int]:
         inputs, outputs = nonempty_ports(program)
@@ -50,7 +50,7 @@ class Kernel:
         frame_offset = out_offset + _aligned(out_size * self.lanes.bytes)
         allocate, release = _memory_functions()
         fields = {
-            "batch": self._entry_points["batch"],
+            **{name: self._entry_points[name] for name in ("batch", "rollout_batch")},
             "body": self._body["body"],
             "allocate": allocate,
             "release": release,
@@ -90,30 +90,12 @@ def _object_code(
     return object_cache.fetch(key, make)
 
 
-def _state_copies(program: Program) -> list[int]:
-    """For each part of the state its position in the output buffer, that in the input buffer, and its size;
-    parts that follow one another in both are one.
-    """
-    inputs, outputs = nonempty_ports(program)
-    positions = dict(zip((port.name for port in inputs), port_starts(inputs), strict=False))
-    copies: list[int] = []
-    for port, start in zip(outputs, port_starts(outputs), strict=False):
-        if port.name not in positions:
-            continue
-        target = positions[port.name]
-        if copies and copies[-3] + copies[-1] == start and copies[-2] + copies[-1] == target:
-            copies[-1] += port.size
-        else:
-            copies += [start, target, port.size]
-    return copies
-
-
 @cache
 def _entry_points(lanes: Lanes, use_cache: bool) -> MachineCode:
     code = _object_code(
         "entry points", lanes, use_cache, lambda: object_code(entry_points(lanes, host().is_x86))
     )
-    return MachineCode(code, ("ufunc_loop", "batch", "rollout"))
+    return MachineCode(code, ("ufunc_loop", "rollout_loop", "batch", "rollout_batch", "rollout"))
 
 
 def inner_loop(lanes: Lanes, use_cache: bool) -> int:

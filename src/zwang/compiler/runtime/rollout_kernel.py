@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from zwang.compiler.backends.llvm.entry_points import ROLLOUT, TRANSFER
+from zwang.compiler.backends.llvm.entry_points import ROLLOUT, STATE_COPY, TRANSFER
 from zwang.compiler.backends.llvm.module import port_starts
-from zwang.compiler.ir.program import Port, Program
+from zwang.compiler.ir.program import Port, Program, nonempty_ports
 from zwang.compiler.runtime.compiled_function import PIECES_PER_THREAD, WORTH_THREADS, CompiledFunction
 from zwang.compiler.runtime.kernel import Kernel, int64_array
 from zwang.compiler.runtime.threads import run_pieces
@@ -170,20 +170,16 @@ class Rollout:
     ):
         self.compiled, self.worlds = compiled, worlds
         self._kernel: Kernel = compiled.kernel(worlds)
-        copies = self._kernel.state_copies
         program = compiled.program
         read = dict(zip((port.name for port in program.inputs), inputs, strict=True))
-        transfers = (
-            _transfers(program.inputs, read, over_time),
-            _transfers(program.outputs, records or {}, records or {}),
-            _transfers(program.outputs, last),
-        )
-        tables = [int64_array(*rows) for rows in transfers]
-        fields = {"steps": 0, "every": 1, "copies": len(copies) // 3}
-        for name, table in zip(("read", "record", "final"), tables, strict=True):
-            fields |= {f"{name}s": ctypes.addressof(table), f"{name}_count": len(table) // len(TRANSFER)}
-        self._descriptor = int64_array(*(fields.get(name, 0) for name in ROLLOUT), *copies)
-        self._memory = (tables, inputs, records, last)  # that the descriptor refers to
+        tables = {
+            "copy": state_copies(program),
+            "read": _transfers(program.inputs, read, over_time),
+            "record": _transfers(program.outputs, records or {}, records or {}),
+            "final": _transfers(program.outputs, last),
+        }
+        self._descriptor, rows = described_rollout(0, 1, tables)
+        self._memory = (rows, inputs, records, last)  # that the descriptor refers to
         self._function = self._kernel.rollout
         self._arguments = ctypes.addressof(self._descriptor), ctypes.addressof(self._kernel.descriptor)
         self._blocks = -(-worlds // self._kernel.lanes.width)
@@ -248,11 +244,46 @@ class Rollout:
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 
 
+def described_rollout(
+    steps: int, every: int, tables: Mapping[str, Sequence[int]], counts: tuple[int, int] | None = None
+) -> tuple[ctypes.Array[ctypes.c_int64], list[ctypes.Array[ctypes.c_int64]]]:
+    """A row of ROLLOUT, and the memory that it refers to.
+
+    tables: rows of STATE_COPY ("copy") and of TRANSFER ("read", "record", "final"). counts: numbers of inputs
+    and of records whose rows are filled in later.
+    """
+    rows = {name: int64_array(*words) for name, words in tables.items()}
+    fields = {"steps": steps, "every": every}
+    for name, table in rows.items():
+        size = len(STATE_COPY if name == "copy" else TRANSFER)
+        plural = "copies" if name == "copy" else f"{name}s"
+        fields |= {plural: ctypes.addressof(table), f"{name}_count": len(table) // size}
+    if counts is not None:
+        fields["read_count"], fields["record_count"] = counts
+    return int64_array(*(fields.get(name, 0) for name in ROLLOUT)), [*rows.values()]
+
+
+def state_copies(program: Program) -> list[int]:
+    """Rows of STATE_COPY for the state; parts that follow one another in both buffers have one row."""
+    inputs, outputs = nonempty_ports(program)
+    positions = dict(zip((port.name for port in inputs), port_starts(inputs), strict=False))
+    copies: list[int] = []
+    for port, start in zip(outputs, port_starts(outputs), strict=False):
+        if port.name not in positions:
+            continue
+        target = positions[port.name]
+        if copies and copies[-3] + copies[-1] == start and copies[-2] + copies[-1] == target:
+            copies[-1] += port.size
+        else:
+            copies += [start, target, port.size]
+    return copies
+
+
 def _transfers(
     ports: Sequence[Port], arrays: Mapping[str, np.ndarray], over_time: Collection[str] = ()
 ) -> list[int]:
-    """Rows of TRANSFER between the ports' buffer and these arrays (worlds, size), by the names of the ports, or
-    (worlds, times, size) for those in `over_time`.
+    """Rows of TRANSFER between the ports' buffer and these arrays (worlds, size), by the names of the ports,
+    or (worlds, times, size) for those in `over_time`.
 
     Arrays in which the values of consecutive worlds are neighbours, and which follow one another in memory as
     their ports do in the buffer, are one row.

@@ -26,13 +26,21 @@ MAXIMUM_PORTS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 class UniversalFunction:
-    """A generalised universal function over ports of the given sizes; `call` is the numpy.ufunc.
+    """A generalised universal function over operands of the given shapes; `call` is the numpy.ufunc.
 
-    function: address of the inner loop; data: address that the loop gets as its last argument. `call` is
-    valid as long as this object exists. Raises CompileError if NumPy cannot create the function.
+    inputs, outputs: the shape of each operand after the leading axes, which are broadcast. function: address
+    of the inner loop; data: address that the loop gets as its last argument. `call` is valid as long as this
+    object exists. Raises CompileError if NumPy cannot create the function.
     """
 
-    def __init__(self, function: int, data: int, inputs: Sequence[int], outputs: Sequence[int], dtype: str):
+    def __init__(
+        self,
+        function: int,
+        data: int,
+        inputs: Sequence[tuple[int, ...]],
+        outputs: Sequence[tuple[int, ...]],
+        dtype: str,
+    ):
         ports = len(inputs) + len(outputs)
         if ports > MAXIMUM_PORTS:
             raise CompileError(
@@ -60,8 +68,8 @@ class UniversalFunction:
             raise CompileError("this version of NumPy cannot create universal functions from machine code")
 
 
-def _core_dimensions(sizes: Sequence[int]) -> str:
-    return ",".join(f"({size})" for size in sizes)
+def _core_dimensions(shapes: Sequence[tuple[int, ...]]) -> str:
+    return ",".join(f"({','.join(map(str, shape))})" for shape in shapes)
 
 
 @cache

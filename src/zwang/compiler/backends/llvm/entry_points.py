@@ -2,20 +2,22 @@
 
 They depend on the lanes only and not on the program, whose body they call through a pointer:
 
-    ufunc_loop(args, dimensions, steps, dispatch)   inner loop of a NumPy universal function; selects a kernel
-    batch(args, dimensions, steps, kernel)          evaluates the body of this kernel for many worlds
-    rollout(rollout, first, count, kernel)          computes many steps in one call; between steps the state
-                                                    stays in lane vectors. It returns early, without the
-                                                    final state, when the field `stop` is set
+    ufunc_loop(args, dimensions, strides, dispatch)   inner loop of a NumPy universal function
+    rollout_loop(args, dimensions, strides, dispatch) inner loop of one that computes a rollout
+    batch(args, dimensions, strides, kernel, dispatch)    evaluates the body of this kernel for many worlds
+    rollout_batch(args, ..., kernel, dispatch)        the rollout of a row DISPATCH + ROLLOUT + OPERAND ...
+    rollout(rollout, first, count, kernel)            computes many steps in one call; between steps the state
+                                                      stays in lane vectors. It returns early, without the
+                                                      final state, when the field `stop` is set
 
 The last block of worlds is filled with copies of its last world, so that every world is processed by the same
 instructions whatever the number of worlds. A kernel is described by a row of 64-bit words: the fields
 `KERNEL`, then the sizes of all input and output ports. A rollout and a dispatch table are rows of 64-bit
 words too.
 
-`ufunc_loop` checks the conditions for a direct call itself and counts a failure in the dispatch table if they
-are not met, so its caller need not inspect the arguments. `batch` and `rollout` return whether there was
-memory for the buffers.
+The inner loops select a kernel by the number of worlds. They check the conditions for a direct call and
+count a failure in the dispatch table if these are not met, so their caller need not inspect the arguments.
+All other functions return whether there was memory for the buffers.
 
 While the body runs, rounding is to nearest and subnormal numbers are kept, whatever the caller's environment.
 It is restored afterwards, floating-point flags included, because branches that are not taken would raise
@@ -32,19 +34,24 @@ from zwang.compiler.backends.llvm.writer import ALIGNMENT
 # Dispatch table: kernels for one world and for many (0 if there is none), the largest number of worlds of
 # a direct call, and the number of calls that were rejected.
 DISPATCH = ("one_world", "many_worlds", "max_worlds", "failures")
-KERNEL = ("batch", "body", "allocate", "release", "inputs", "outputs", "out_offset", "frame_offset", "bytes")
-# Description of a rollout, followed by `copies` rows of STATE_COPY. `reads` (inputs), `records` (outputs every
-# few steps) and `finals` (outputs after the last step) are addresses of rows of TRANSFER.
+KERNEL = (
+    "batch", "rollout_batch", "body", "allocate", "release",
+    "inputs", "outputs", "out_offset", "frame_offset", "bytes",
+)  # fmt: skip
+# Description of a rollout. `copies` is the address of rows of STATE_COPY; `reads` (inputs), `records`
+# (outputs every few steps) and `finals` (outputs after the last step) are those of rows of TRANSFER.
 ROLLOUT = (
-    "steps", "every", "copies", "stop",
+    "steps", "every", "stop", "copies", "copy_count",
     "reads", "read_count", "records", "record_count", "finals", "final_count",
 )  # fmt: skip
 STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
 # Elements of an array that are those of one port, or of several ports in a row, from `position` of the buffer
 TRANSFER = ("data", "world_stride", "element_stride", "time_stride", "size", "position")
+# An operand of a universal function for a rollout: whether it has an axis of time before that of its elements
+OPERAND = ("has_time", "size", "position")
 STACK_BYTES = 4096  # largest size of buffers on the stack
 
-BATCH_PARAMETERS = "ptr %args, ptr %dimensions, ptr %steps, ptr %kernel"
+BATCH_PARAMETERS = "ptr %args, ptr %dimensions, ptr %strides, ptr %kernel, ptr %dispatch"
 ROLLOUT_PARAMETERS = "ptr %rollout, i64 %begin, i64 %count, ptr %kernel"
 
 
@@ -54,11 +61,13 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         packing_functions(lanes),
         fill_template("aligned", alignment=ALIGNMENT, alignment_mask=ALIGNMENT - 1),
         fill_template("floating_point_x86" if is_x86 else "floating_point_arm"),
-        _ufunc_loop(),
+        _inner_loop("ufunc_loop", "batch"),
+        _inner_loop("rollout_loop", "rollout_batch"),
         _with_buffers("batch", BATCH_PARAMETERS),
         _batch(lanes),
         _with_buffers("rollout", ROLLOUT_PARAMETERS),
         _rollout(lanes),
+        _rollout_batch(),
         fill_template(
             "prefetch_inputs", transfer=_transfer("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
         ),
@@ -92,13 +101,15 @@ def _with_buffers(name: str, parameters: str) -> str:
     )
 
 
-def _ufunc_loop() -> str:
+def _inner_loop(name: str, work: str) -> str:
     return fill_template(
-        "ufunc_loop",
+        "inner_loop",
+        name=name,
         load_one_world=_load_field("one_world", "%dispatch", DISPATCH, "one_world", "atomic ptr"),
         load_many_worlds=_load_field("many_worlds", "%dispatch", DISPATCH, "many_worlds", "atomic ptr"),
         load_max_worlds=_load_field("max_worlds", "%dispatch", DISPATCH, "max_worlds"),
-        load_batch=_load_field("batch", "%kernel", KERNEL, "batch", "ptr"),
+        load_function=_load_field("function", "%kernel", KERNEL, work, "ptr"),
+        parameters=BATCH_PARAMETERS,
         failures_field=DISPATCH.index("failures"),
     )
 
@@ -140,14 +151,41 @@ def _rollout(lanes: Lanes) -> str:
         buffers=_buffers(),
         load_steps=_load_field("steps", "%rollout", ROLLOUT, "steps"),
         load_every=_load_field("every", "%rollout", ROLLOUT, "every"),
-        load_copies=_load_field("copies", "%rollout", ROLLOUT, "copies"),
         load_transfers="\n".join(
             _load_field(name, "%rollout", ROLLOUT, name, "i64" if name.endswith("count") else "ptr")
-            for name in ROLLOUT[ROLLOUT.index("reads") :]
+            for name in ROLLOUT[ROLLOUT.index("copies") :]
         ),
         stop_field=ROLLOUT.index("stop"),
-        rollout_fields=len(ROLLOUT),
         width=lanes.width,
+    )
+
+
+def _rollout_batch() -> str:
+    fields = "\n".join(
+        f"  %from{k} = getelementptr inbounds i64, ptr %rollout, i64 {k}\n"
+        f"  %field{k} = load i64, ptr %from{k}\n"
+        f"  %to{k} = getelementptr inbounds i64, ptr %filled, i64 {k}\n"
+        f"  store i64 %field{k}, ptr %to{k}"
+        for k in range(len(ROLLOUT))
+    )
+    stores = "\n".join(
+        f"  %{name}.to = getelementptr inbounds i64, ptr %row, i64 {k}\n  store i64 %{name}, ptr %{name}.to"
+        for k, name in enumerate(TRANSFER)
+    )
+    return fill_template(
+        "rollout_batch",
+        parameters=BATCH_PARAMETERS,
+        dispatch_fields=len(DISPATCH),
+        rollout_fields=len(ROLLOUT),
+        transfer_fields=len(TRANSFER),
+        operand_fields=len(OPERAND),
+        copy_fields=fields,
+        inputs=f"%field{ROLLOUT.index('read_count')}",
+        outputs=f"%field{ROLLOUT.index('record_count')}",
+        reads=f"%to{ROLLOUT.index('reads')}",
+        records=f"%to{ROLLOUT.index('records')}",
+        load_operand="\n".join(_load_field(name, "%operand", OPERAND, name) for name in OPERAND),
+        store_transfer=stores,
     )
 
 

@@ -1,9 +1,9 @@
   %$x.arg = getelementptr inbounds ptr, ptr %args, i64 $port
   %$x.base = load ptr, ptr %$x.arg
-  %$x.step = getelementptr inbounds i64, ptr %steps, i64 $port
+  %$x.step = getelementptr inbounds i64, ptr %strides, i64 $port
   %$x.outer = load i64, ptr %$x.step
   %$x.inner_number = add i64 $port, %ports
-  %$x.inner_at = getelementptr inbounds i64, ptr %steps, i64 %$x.inner_number
+  %$x.inner_at = getelementptr inbounds i64, ptr %strides, i64 %$x.inner_number
   %$x.inner = load i64, ptr %$x.inner_at
   %$x.size_at = getelementptr inbounds i64, ptr %sizes, i64 $port
   %$x.size = load i64, ptr %$x.size_at

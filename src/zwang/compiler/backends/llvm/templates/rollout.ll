@@ -4,10 +4,8 @@ entry:
 $buffers
 $load_steps
 $load_every
-$load_copies
 $load_transfers
   %stop_at = getelementptr inbounds i64, ptr %rollout, i64 $stop_field
-  %copy_rows = getelementptr inbounds i64, ptr %rollout, i64 $rollout_fields
   %end_world = add i64 %begin, %count
   %any = icmp ne i64 %count, 0
   br i1 %any, label %block, label %end
@@ -33,7 +31,7 @@ step:
   br i1 %is_first, label %run, label %update
 update:
   call void @read_inputs(ptr %reads, i64 %read_count, i64 %first, i64 %worlds, i64 %time, ptr %in)
-  call void @copy_state(ptr %copy_rows, i64 %copies, ptr %out, ptr %in)
+  call void @copy_state(ptr %copies, i64 %copy_count, ptr %out, ptr %in)
   br label %run
 run:
   call void %body(ptr %in, ptr %out, ptr %frame)

@@ -1,6 +1,6 @@
 ; The inner loop of a NumPy universal function: it selects the kernel by the number of worlds and calls it.
 ; If there is no suitable kernel, or the call has too many worlds for one thread, it counts a failure.
-define void @ufunc_loop(ptr %args, ptr %dimensions, ptr %steps, ptr %dispatch) #0 {
+define void @$name(ptr %args, ptr %dimensions, ptr %strides, ptr %dispatch) #0 {
 entry:
   %count = load i64, ptr %dimensions
 $load_one_world
@@ -13,8 +13,8 @@ $load_max_worlds
   %is_rejected = or i1 %is_missing, %is_too_many
   br i1 %is_rejected, label %failed, label %work
 work:
-$load_batch
-  %succeeded = call i1 %batch(ptr %args, ptr %dimensions, ptr %steps, ptr %kernel)
+$load_function
+  %succeeded = call i1 %function($parameters)
   br i1 %succeeded, label %end, label %failed
 failed:
   %failures = getelementptr inbounds i64, ptr %dispatch, i64 $failures_field
