@@ -246,6 +246,23 @@ def test_other_libraries_share_the_memory():
         assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
 
 
+def test_consecutive_worlds_are_neighbours_in_memory_and_observations_have_rows():
+    """Views of a state that lies lane by lane read and write the worlds, also through `__dlpack__`."""
+    worlds, rows = (zw.Worlds(walker(), 40, observe=lambda s: {"q": s.q(), "v": s.v()}) for _ in range(2))
+    shared = np.from_dlpack(worlds.v)
+    assert worlds.q.strides[0] == worlds.q.itemsize and np.shares_memory(shared, worlds.v)
+    pushed = np.random.default_rng(0).normal(size=worlds.v.shape)
+    shared[:] += pushed
+    rows.set(v=pushed)
+    for u in controls(worlds, 5):
+        worlds.step(np.asfortranarray(u), substeps=2)
+        rows.step(u, substeps=2)
+    assert np.array_equal(shared, rows.v) and np.array_equal(worlds.q, rows.q)
+    assert worlds.observation["q"].flags.c_contiguous
+    assert np.array_equal(worlds.observation["q"], worlds.q)
+    assert np.array_equal(worlds.observation["v"], worlds.v)
+
+
 def test_single_precision_and_loops():
     worlds = zw.Worlds(four_bar(), 2, dtype="float32", step=1e-3)
     double = zw.Worlds(four_bar(), 2, step=1e-3)

@@ -51,9 +51,13 @@ class Worlds:
     coordinate_reduction: as for `zw.simulate`. seed: of `random`, the generator for the user's own noise.
 
     The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
-    of `params` and `observation` are the worlds' memory: they may be read and written between steps without
-    a copy, also by other libraries through `__dlpack__`, and they are the same arrays throughout. Write unit
-    quaternions to `q`, or use `set`, which normalises them. `time` and `status` are copies.
+    of `params` and `observation` are views of the worlds' memory: they may be read and written between steps
+    without a copy, also by other libraries through `__dlpack__`, and they are the same arrays throughout.
+    Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
+    `failure_reason` and `solver_status` are copies.
+    Observations have one contiguous row for each world. States, controls and parameters have the layout of
+    the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of one
+    world). `x.copy()` gives contiguous rows; JAX, which imports arrays without gaps only, needs it.
 
     A world whose step fails keeps its last valid state and time, and its `status` is not 0; it is not
     stepped again before it is reset. The results of a world do not depend on the other worlds, on their
