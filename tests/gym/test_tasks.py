@@ -108,7 +108,7 @@ def test_registration_follows_gymnasium():
         known, ours = registry[f"{name}-v5"], registry[f"zwang/{name}-v5"]
         assert ours.max_episode_steps == known.max_episode_steps and ours.max_episode_steps
         assert ours.reward_threshold == known.reward_threshold
-    env = gymnasium.make("zwang/InvertedPendulum-v5", max_episode_steps=3)
+    env = gymnasium.make("zwang.gym:zwang/InvertedPendulum-v5", max_episode_steps=3)
     env.reset(seed=0)
     assert [env.step([0.0])[3] for _ in range(3)] == [False, False, True]
 
