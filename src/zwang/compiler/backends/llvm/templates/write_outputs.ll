@@ -1,5 +1,6 @@
 ; Unpack outputs of a block of worlds into record %record of their arrays.
-define internal void @write_outputs(ptr %rows, i64 %count, i64 %first, i64 %worlds, i64 %record, ptr %out) #0 {
+define internal void @write_outputs(ptr %rows, i64 %count, i64 %first, i64 %worlds, i64 %record,
+                                   ptr %out) #0 {
 entry:
   br label %output
 output:
