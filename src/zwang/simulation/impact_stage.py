@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.collision import candidate_pairs
+from zwang.collision.pairs import collision_shapes
 from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.impact import NEVER, earliest_closing, hard_contact_pairs, impact_rows
 from zwang.constraint.rows import Rows
@@ -160,7 +161,8 @@ class _Path(NamedTuple):
 
 def has_hard_contacts(mechanism: Mechanism) -> bool:
     """Whether a pair of shapes has a hard contact, so that impacts may occur."""
-    return contact_enabled(mechanism) and bool(hard_contact_pairs(candidate_pairs(mechanism)))
+    is_hard = any(shape.shape.surface.hard for shape in collision_shapes(mechanism))
+    return is_hard and contact_enabled(mechanism) and bool(hard_contact_pairs(candidate_pairs(mechanism)))
 
 
 def step_with_impacts(
