@@ -12,6 +12,7 @@ from zwang.compiler.ir.program import Block, Program, blocks_of
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.compiler.passes.fused_multiply_add import fuse
+from zwang.compiler.passes.loop_rolling import roll_loops
 from zwang.compiler.passes.schedule import schedule
 
 NOT_COUNTED = frozenset(
@@ -45,8 +46,10 @@ NOT_COUNTED = frozenset(
 
 
 def optimise(program: Program) -> Program:
-    """The program after dead-code elimination, fusion of multiply-adds and scheduling, verified."""
-    return verify(schedule(fuse(remove_dead_code(program))))
+    """The program after dead-code elimination, fusion of multiply-adds, loop rolling and scheduling,
+    verified.
+    """
+    return verify(schedule(roll_loops(fuse(remove_dead_code(program)))))
 
 
 def trace_and_optimise(function: Callable[..., Any], inputs: Mapping[str, Any], carried: str = "") -> Program:
