@@ -104,6 +104,7 @@ def test_vmap_broadcasts_and_any_strides_are_read():
     )
     expected = FAST.forward_dynamics(*(x.numpy().swapaxes(0, 1) for x in (q, v, tau)), params=PARAMS)
     np.testing.assert_array_equal(turned.numpy(), expected)
+    assert turned.is_contiguous()  # as the operator promises to torch.compile, whatever NumPy's order is
 
 
 def test_transformations_of_torch_func():

@@ -60,7 +60,7 @@ class ArrayFunction(ABC):
         return self._derivatives[inputs]
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """The results in new arrays."""
+        """The results in new arrays; the leading shapes of the arrays broadcast."""
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         results = [np.empty((*batch, size), self.dtype) for size in self.results]
         self.compute_into(arrays, results)
@@ -87,6 +87,11 @@ class CompiledArrayFunction(ArrayFunction):
     def compute_into(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Write the results into arrays with the common leading shape of all arrays."""
         self.compiled.compute_into(arrays, results)
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """The results in new arrays, in the order of memory that NumPy chooses for theirs."""
+        found = self.compiled(*arrays)
+        return list(found) if type(found) is tuple else [found]
 
     def structural_zeros(self) -> np.ndarray:
         """The elements that are the constant zero in the expression graph."""

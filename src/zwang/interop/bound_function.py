@@ -76,7 +76,7 @@ class BoundFunction:
     def given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by name; those that are left out are None. Raises ArgumentError."""
         names = [argument.name for argument in self.arguments]
-        if len(args) == len(names) and not keywords and all(x is not None for x in args):
+        if len(args) == len(names) and not keywords and not [x for x in args if x is None]:
             return dict(zip(names, args, strict=True))
         usage = f"{self.function.name} takes {', '.join(names)}"
         if len(args) > len(names):

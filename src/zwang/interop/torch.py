@@ -88,18 +88,17 @@ def _arrays(
 ) -> tuple[list[Any], tuple[int, ...]]:
     """The validated arguments as tensors (*batch, size), without a copy, and the leading shape."""
     own = bound.inputs[: len(bound.arguments)]
-    tensors = [_checked(bound, argument.name, given[argument.name], argument.shape) for argument in own]
-    leading = [
-        argument.leading_shape(tuple(x.shape), bound.function.name)
-        for argument, x in zip(own, tensors, strict=True)
-    ]
-    values = []
+    tensors, leading, values = [], [], []
+    for argument in own:
+        x = _checked(bound, argument.name, given[argument.name], argument.shape)
+        tensors.append(x)
+        leading.append(argument.leading_shape(tuple(x.shape), bound.function.name))
     if bound.mechanism.symbols or params:
         named = zip(bound.mechanism.symbols, bound.parameters(params), strict=True)
         values = [_checked(bound, f"params[{name!r}]", x, ()) for name, x in named]
         leading += [tuple(x.shape) for x in values]
     batch = leading[0]
-    if any(shape != batch for shape in leading):
+    if [shape for shape in leading if shape != batch]:
         batch = _broadcast(leading, bound.function.name)
         tensors = [x.expand((*batch, *argument.shape)) for argument, x in zip(own, tensors, strict=True)]
     arrays = [x if argument.shape else x.unsqueeze(-1) for argument, x in zip(own, tensors, strict=True)]
@@ -188,7 +187,7 @@ def _is_plain(arrays: Sequence[Any]) -> bool:
     if _is_traced() or forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack():
         return False
     gradients = torch.is_grad_enabled()
-    return all(type(x) is torch.Tensor and not (gradients and x.requires_grad) for x in arrays)
+    return not [x for x in arrays if type(x) is not torch.Tensor or (gradients and x.requires_grad)]
 
 
 def _is_traced() -> bool:
@@ -203,12 +202,9 @@ def _transformations() -> list[str]:
 
 def _computed(number: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a function on tensors in memory, which are read as they are, as new tensors."""
-    function, first = _FUNCTIONS[number], arrays[0]
-    batch = first.shape[:-1]
-    found = tuple([first.new_empty((*batch, size)) for size in function.results])
-    memory = [x.numpy(force=True) for x in arrays]
-    function.compute_into(memory, [x.numpy() for x in found])
-    return found
+    results = _FUNCTIONS[number](*[x.numpy(force=True) for x in arrays])
+    # the memory of NumPy's results becomes that of tensors; the order of theirs is always that of the axes
+    return tuple([torch.from_numpy(np.ascontiguousarray(x)) for x in results])
 
 
 class _Differentiable(torch.autograd.Function):
