@@ -33,6 +33,7 @@ __all__ = ["function"]
 _FUNCTIONS: list[ArrayFunction] = []
 """All functions; an operator finds one by its number, also in a compiled graph."""
 _NUMBERS: dict[ArrayFunction, int] = {}
+_SEQUENCES = (list, tuple)  # torch.compile of PyTorch 2.6 does not know their union
 _TYPES = {np.dtype("float32"): torch.float32, np.dtype("float64"): torch.float64}
 
 
@@ -62,14 +63,14 @@ def function(
     that of a step that has no exact derivatives, as with the noslip solver, SimulationError.
     """
     bound = bound_function(method, options, jacobian)
-    number = _number(bound.function)
+    number, dtype = _number(bound.function), _TYPES[bound.function.dtype]
     operator = _operator(len(bound.inputs), len(bound.function.results))
 
     def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
-        arrays, batch = _arrays(bound, bound.given(args, keywords), params)
+        arrays, batch = _arrays(bound, dtype, bound.given(args, keywords), params)
         if torch.compiler.is_compiling():
             found = operator(*arrays, number)
-            results = found if isinstance(found, list | tuple) else [found]
+            results = found if isinstance(found, _SEQUENCES) else [found]
         else:
             results = _evaluated(number, arrays)
         shaped = [
@@ -84,18 +85,18 @@ def function(
 
 
 def _arrays(
-    bound: BoundFunction, given: Mapping[str, Any], params: Mapping[Any, Any] | None
+    bound: BoundFunction, dtype: Any, given: Mapping[str, Any], params: Mapping[Any, Any] | None
 ) -> tuple[list[Any], tuple[int, ...]]:
     """The validated arguments as tensors (*batch, size), without a copy, and the leading shape."""
     own = bound.inputs[: len(bound.arguments)]
     tensors, leading, values = [], [], []
     for argument in own:
-        x = _checked(bound, argument.name, given[argument.name], argument.shape)
+        x = _checked(bound, dtype, argument.name, given[argument.name], argument.shape)
         tensors.append(x)
         leading.append(argument.leading_shape(tuple(x.shape), bound.function.name))
     if bound.mechanism.symbols or params:
         named = zip(bound.mechanism.symbols, bound.parameters(params), strict=True)
-        values = [_checked(bound, f"params[{name!r}]", x, ()) for name, x in named]
+        values = [_checked(bound, dtype, f"params[{name!r}]", x, ()) for name, x in named]
         leading += [tuple(x.shape) for x in values]
     batch = leading[0]
     if [shape for shape in leading if shape != batch]:
@@ -116,15 +117,17 @@ def _broadcast(shapes: Sequence[tuple[int, ...]], name: str) -> tuple[int, ...]:
         raise ShapeError(f"the leading shapes {listed} of {name} do not broadcast") from None
 
 
-def _checked(bound: BoundFunction, name: str, x: Any, shape: tuple[int, ...]) -> Any:
-    """An argument as a tensor of the function's type on the CPU; zeros if it is None. Raises StateError."""
-    dtype = _TYPES[bound.function.dtype]
+def _checked(bound: BoundFunction, dtype: Any, name: str, x: Any, shape: tuple[int, ...]) -> Any:
+    """An argument as a tensor of the function's type on the CPU; zeros if it is None. Raises StateError.
+
+    dtype: that of the function, which torch.compile cannot look up in PyTorch 2.6.
+    """
     if isinstance(x, torch.Tensor) and x.dtype is dtype and x.is_cpu:
         return x
     if x is None:
         return torch.zeros(shape, dtype=dtype)
     if not isinstance(x, torch.Tensor):
-        return _tensor(bound, name, x)
+        return _tensor(bound, dtype, name, x)
     if x.dtype != dtype:
         kind = np.dtype(str(x.dtype).removeprefix("torch.").replace("bfloat16", "float16"))
         own = bound.function.dtype.name
@@ -137,16 +140,16 @@ def _checked(bound: BoundFunction, name: str, x: Any, shape: tuple[int, ...]) ->
     return x
 
 
-def _tensor(bound: BoundFunction, name: str, x: Any) -> Any:
+def _tensor(bound: BoundFunction, dtype: Any, name: str, x: Any) -> Any:
     """An argument that is no tensor as one. Raises StateError."""
     own = bound.function.dtype.name
     remedy = f"convert it by .astype({own!r}), or use zw.compile(..., dtype=...)"
-    if isinstance(x, list | tuple) and any(isinstance(part, torch.Tensor) for part in x):
+    if isinstance(x, _SEQUENCES) and any(isinstance(part, torch.Tensor) for part in x):
         raise StateError(f"{name!r} is a {type(x).__name__} of tensors: join them by torch.stack")
     if isinstance(x, np.ndarray):
         check_dtype(bound, name, x.dtype, remedy)
     try:
-        return torch.as_tensor(x, dtype=_TYPES[bound.function.dtype])
+        return torch.as_tensor(x, dtype=dtype)
     except (TypeError, ValueError, RuntimeError):
         raise StateError(f"{name!r} is {short_repr(x)}; give a tensor of the type torch.{own}") from None
 
@@ -177,7 +180,7 @@ def _evaluated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
 def _operated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
     """The results by the operator, which tracers see."""
     found = _operator(len(arrays), len(_FUNCTIONS[number].results))(*arrays, number)
-    return found if isinstance(found, list | tuple) else [found]
+    return found if isinstance(found, _SEQUENCES) else [found]
 
 
 def _is_plain(arrays: Sequence[Any]) -> bool:
