@@ -1,13 +1,16 @@
 """Exported steps: time, code size and stack of C99 code, of WebAssembly, and of zwang's own machine code.
 
     python benchmarks/exports.py
+    python benchmarks/exports.py --fmu humanoid.xml
 
 Needs a C compiler with -fstack-usage (gcc), `size` of the binutils, node, and `pip install '.[test,export]'`.
-One world falls or swings from its initial state without control; times are medians of 11 runs.
+One world falls or swings from its initial state without control; times are medians of 11 runs. With --fmu the
+mechanism of a file falls as an FMU in FMPy, in co-simulation and in model exchange, beside zwang's own run.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import statistics
 import subprocess
@@ -16,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 import zwang as zw
 from zwang.mechanism.samples import FURUTA, furuta
@@ -62,7 +66,65 @@ def run(command: str, folder: Path) -> str:
     return subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+def compare_fmu(path: Path, duration: float, exchanged: float) -> None:
+    """Export the mechanism of a file as an FMU, and compare its motions in FMPy with those of zwang.
+
+    duration, exchanged: of the co-simulation and of the model exchange [s].
+    """
+    import fmpy  # noqa: PLC0415
+    from fmpy.fmi3 import FMU3Model  # noqa: PLC0415
+    from fmpy.validation import validate_fmu  # noqa: PLC0415
+
+    from tests.interop.test_fmi import Unit  # noqa: PLC0415
+
+    m = zw.load(path)
+    h = m.options.timestep
+    names = [f"q.{name}" for name in m.coordinate_names] + [f"v.{name}" for name in m.speed_names]
+    with tempfile.TemporaryDirectory() as name:
+        fmu, began = Path(name) / "model.fmu", time.perf_counter()
+        zw.export(m, fmu)
+        print(f"FMU of {fmu.stat().st_size / 1000:.0f} kB, written in {time.perf_counter() - began:.0f} s")
+        print(f"the validator reports: {validate_fmu(str(fmu)) or 'nothing'}")
+        began = time.perf_counter()
+        found = fmpy.simulate_fmu(
+            str(fmu),
+            fmi_type="CoSimulation",
+            stop_time=duration,
+            output=names,
+            output_interval=h,
+            step_size=h,
+        )
+        seconds = time.perf_counter() - began
+        own = zw.simulate(m, duration=duration)
+        expected = np.concatenate([own.q.values[0], own.v.values[0]], axis=-1)
+        states = np.stack([found[name] for name in names], axis=-1)
+        print(
+            f"co-simulation: {len(states)} states in {seconds:.2f} s, equal bits: "
+            f"{np.array_equal(states, expected)}, the greatest difference {abs(states - expected).max():.1e}"
+        )
+        unit = Unit(fmu, FMU3Model).start()
+        initial = np.concatenate([unit.named(kind) for kind in ("q.", "v.", "activation.")])
+        tight = {"rtol": 1e-12, "atol": 1e-13}
+        motion = solve_ivp(unit.derivatives, (0, exchanged), initial, "DOP853", **tight)
+        last = motion.y[: m.nq + m.nv, -1]
+        for joint in m.joints:
+            if joint.kind in ("ball", "free"):  # zwang's states have unit quaternions
+                part = slice(joint.q.stop - 4, joint.q.stop)
+                last[part] /= np.linalg.norm(last[part])
+        own = zw.simulate(m, duration=exchanged, step=h, integrator=zw.Adaptive("dop853", **tight))
+        expected = np.concatenate([own.q.values[0, -1], own.v.values[0, -1]])
+        print(
+            f"model exchange: {motion.nfev} derivatives in {exchanged} s, the greatest difference "
+            f"{abs(last - expected).max():.1e}"
+        )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fmu", type=Path, help="a file whose mechanism falls as an FMU")
+    chosen = parser.parse_args().fmu
+    if chosen is not None:
+        return compare_fmu(chosen, 1.5, 0.15)
     for title, (make, q0) in CASES.items():
         m = make()
         with tempfile.TemporaryDirectory() as name:
