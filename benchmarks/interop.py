@@ -1,17 +1,20 @@
 """The functions of a mechanism in other programs: overhead of a call, and rate of a batch.
 
     python benchmarks/interop.py [--worlds 4096] [--repetitions 101] [--robot Panda]
+    python benchmarks/interop.py --loops
 
 Needs `pip install '.[test]'`; programs that are not installed are left out. Each repetition measures every
 function once, for some milliseconds where that is possible; the shortest times are printed as Markdown
 tables, because other processes only add to them. The overhead is the time beyond that of the method of the
-compiled mechanism.
+compiled mechanism. With --loops, forward dynamics alone is called in loops of 20, the programs in turn, and
+the shortest processor times are printed: those of warm caches.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -138,11 +141,38 @@ def table(fast, worlds: int, count: int) -> list[str]:
     return rows
 
 
+def loops(fast, worlds: int, count: int) -> list[str]:
+    """The rows of forward dynamics in loops of calls, processor times in microseconds."""
+    mechanism, rng = fast.mechanism, np.random.default_rng(0)
+    shape = (worlds,) if worlds > 1 else ()
+    arrays = [rng.normal(size=(*shape, n)) for n in (mechanism.nq, mechanism.nv, mechanism.nv)]
+    calls = {"native": native(fast, arrays, worlds)["forward dynamics"][0]}
+    for program in ("JAX (jit)", "PyTorch"):
+        library, make = PROGRAMS[program]
+        if find_spec(library) is not None:
+            calls[program] = make(fast, arrays, worlds)["forward dynamics"][0]
+    shortest = dict.fromkeys(calls, float("inf"))
+    for _ in range(count):
+        for program, call in calls.items():
+            call()
+            began = time.process_time()
+            for _ in range(20):
+                call()
+            shortest[program] = min(shortest[program], (time.process_time() - began) / 20)
+    own = shortest["native"]
+    return [
+        f"| {program} | forward dynamics | {worlds} | {seconds * 1e6:.1f} | {(seconds - own) * 1e6:.1f} | "
+        f"{100 * own / seconds:.0f} % |"
+        for program, seconds in shortest.items()
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--repetitions", type=int, default=101)
     parser.add_argument("--robot", choices=ROBOTS, default="Panda")
+    parser.add_argument("--loops", action="store_true", help="forward dynamics alone, in loops of calls")
     options = parser.parse_args()
     warnings.simplefilter("ignore", zw.errors.PlausibilityWarning)
     mechanism = zw.load(data_folder() / ROBOTS[options.robot][0]).replace(forces=(), constraints=())
@@ -150,7 +180,7 @@ def main() -> None:
     print("| program | function | worlds | microseconds | beyond native | of the native rate |")
     print("| --- | --- | --- | --- | --- | --- |")
     for worlds in (1, options.worlds):
-        print("\n".join(table(fast, worlds, options.repetitions)))
+        print("\n".join((loops if options.loops else table)(fast, worlds, options.repetitions)))
 
 
 if __name__ == "__main__":

@@ -49,9 +49,9 @@ def function(
     (..., size) in the order of the program; by default the exact ones of the expression graph.
 
     The function takes the tensors of the method, with the worlds first, and params={"m": ...} if the
-    mechanism has symbols. It works with autograd, also twice, with torch.func.vmap (one call for all worlds)
-    and with torch.compile(fullgraph=True); torch.func.grad and jacrev do not see custom operators, but
-    torch.autograd.functional.jacobian does. Derivatives are ordinary partial derivatives by the elements of
+    mechanism has symbols. It works with autograd, also twice and in forward mode, with the transformations of
+    torch.func (vmap is one call for all worlds) and with torch.compile(fullgraph=True); jvp and jacfwd nested
+    in each other raise TraceError, as PyTorch would omit derivatives. Derivatives are ordinary partial derivatives by the elements of
     the tensors, also of params: q has nq elements, whose quaternions are normalised first, so that the
     derivative along a quaternion is zero.
 
