@@ -1,6 +1,7 @@
 """Identification: accuracy and rate of the regressor, coverage of the intervals, consistency, excitation.
 
     python benchmarks/identification.py [--repetitions 200] [--states 100000] [--starts 1000]
+    python benchmarks/identification.py --excitation 3
 
 The regressor is compared with inverse dynamics, and with Pinocchio's computeJointTorqueRegressor, which is
 called from Python state by state. Coverage: forces of a simulated robot with noise of 3 % of the largest
@@ -44,6 +45,7 @@ ROBOTS = {
     "go1": "free",
     "hyq": "free",
 }
+ARMS = ("panda", "xarm7")  # of seven axes, whose motions are planned
 KINDS = ("inertia", "armature", "damping", "friction")
 BATCH = 512
 
@@ -162,19 +164,20 @@ def starts_line(starts: int) -> None:
     print(f"random starts: {consistent} of {starts} consistent; parameters differ by at most {largest:.1e}")
 
 
-def excitation_lines(seeds: int) -> None:
-    """Condition numbers of planned motions and of the best of 1,000 random ones, on Panda."""
-    m = robot("panda")
+def excitation_lines(name: str, seeds: int) -> None:
+    """Condition numbers of planned motions of a robot, and of the best of 1,000 random ones."""
+    m = robot(name)
     search = search_of(m)
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         random = [random_motion(search, rng) for _ in range(1000)]
         best = min(search.condition(z) for z in random if search.is_within(z))
-        start = time.perf_counter()
+        began, start = time.process_time(), time.perf_counter()
         planned = zw.identify.excitation(m, kinds="inertia", seed=seed)
         print(
-            f"excitation {seed}: condition {planned.condition:.2f}, best of 1,000 random motions {best:.2f}, "
-            f"ratio {best / planned.condition:.2f}, {time.perf_counter() - start:.1f} s",
+            f"excitation of {name}, {seed}: condition {planned.condition:.2f}, best of 1,000 random motions "
+            f"{best:.2f}, ratio {best / planned.condition:.2f}, {time.process_time() - began:.1f} s of the "
+            f"processor, {time.perf_counter() - start:.1f} s",
             flush=True,
         )
 
@@ -186,13 +189,21 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--states", type=int, default=100_000)
     parser.add_argument("--starts", type=int, default=1000)
+    parser.add_argument(
+        "--excitation", type=int, metavar="COUNT", help="only planned motions, COUNT of each arm"
+    )
     options = parser.parse_args()
+    if options.excitation:
+        for name in ARMS:
+            excitation_lines(name, options.excitation)
+        return
     for name, base in ROBOTS.items():
         regressor_line(name, base, options.states)
     for name, base, samples in (("ur10", "fixed", 1500), ("panda", "fixed", 1500), ("solo12", "free", 1000)):
         coverage_line(name, base, options.repetitions, samples)
     starts_line(options.starts)
-    excitation_lines(3)
+    for name in ARMS:
+        excitation_lines(name, 3)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Exciting motions: Fourier series within the limits of the joints that tell base parameters well.
 
 Sequential quadratic programming with exact gradients (see `excitation_search`) starts from the best of many
-random motions. Its local minima differ by tens of per cent, so that the best results are then perturbed in
-turn and minimised again (iterated local search: Lourenco, Martin, Stutzle 2003), and finally minimised with
-sharper maxima. All numbers of motions and of iterations are given, so that the result does not depend on the
-speed of the machine.
+random motions. Its local minima differ by tens of per cent. In the best results the motion of one joint is
+therefore replaced by that of another result, or by a random one, and all joints are minimised again where
+some iterations show promise (a memetic algorithm: Moscato 1989); the best are finally minimised with sharper
+maxima. All numbers of motions and of iterations are given, so that the result does not depend on the speed of
+the machine.
 Sources: Swevers et al. (1997); Gautier, Khalil, Int. J. Robotics Research 11 (1992) 362.
 """
 
@@ -23,7 +24,15 @@ from zwang.api import validation
 from zwang.api.validation import numeric_mechanism
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError
 from zwang.identification.base_parameters import base_parameters
-from zwang.identification.excitation_search import STAGES, Criterion, Limits, Search, random_motion
+from zwang.identification.excitation_search import (
+    DESCENT,
+    LAST,
+    TRIAL,
+    Criterion,
+    Limits,
+    Search,
+    random_motion,
+)
 from zwang.identification.fourier_series import FourierSeries
 from zwang.identification.parameters import kinds_of
 from zwang.identification.regressor import compiled_functions
@@ -32,10 +41,13 @@ from zwang.mechanism.type_validation import validated_arguments
 
 SAMPLES = 12  # of the motion for each period of the highest harmonic
 DENSE, FINE = 3, 8  # times as many in the last searches, and when the limits are checked at the end
-SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
 RANDOM_STARTS = 200  # random motions, from the best of which searches begin
-POOL = 4  # best results that are perturbed in turn
-PERTURBATION = 0.4  # share of a random motion in a perturbed one
+POOL, POLISHED = 8, 4  # best results in which motions of joints are replaced in turn, and those of the end
+CROSSING = 0.7  # probability that a joint takes its motion from another result, and not a random one
+PROMISING = {
+    "condition": 0.14,
+    "information": 1.0,
+}  # a criterion after a trial may exceed the result's by this
 DEFAULT_RANGE = np.pi  # of a joint without limits [rad or m]
 DEFAULT_SPEED = 2.0  # of a joint without a velocity limit [rad/s or m/s]
 
@@ -76,7 +88,7 @@ def excitation(
     effort_limits: ArrayLike | None = None,
     margin: float = 0.9,
     starts: int = 24,
-    perturbations: int = 160,
+    perturbations: int = 500,
     seconds: float | None = None,
     seed: int = 0,
 ) -> Excitation:
@@ -90,8 +102,8 @@ def excitation(
     velocity_limits, acceleration_limits, effort_limits: (nv,) [SI]; by default those of the joints, else 2
     rad/s or m/s for velocities, and none. Forces are those of the mechanism's own parameters. margin: the
     fraction of the limits that may be used.
-    starts: the number of random motions, the best of 200, from which searches begin. perturbations: the
-    number of searches from perturbations of their best results; 0 for a quick motion. seed: of the random
+    starts: the number of random motions, the best of 200, from which searches begin. perturbations: how often
+    the motion of a joint is replaced in their best results; 0 for a quick motion. seed: of the random
     numbers. The result depends on these alone. seconds: a time after which the search ends early with the
     best motion so far, which then depends on the speed of the machine; by default none.
 
@@ -132,20 +144,11 @@ def excitation(
     # small matrices: threads of BLAS would wait for each other, and the result would depend on their number
     with threadpool_limits(1, user_api="blas"):
         z = _searched(search, dense, random[:starts], perturbations, rng, until)
-    z = _reduced(checked, z)
+    z = checked.reduced(z)
     if not checked.is_within(z):
         raise SolveError("no motion within the limits was found; give larger limits, or another seed")
     best_random = min(map(search.condition, random))
     return Excitation(m, z, duration, harmonics, search.condition(z), best_random, checked.usage(z) * margin)
-
-
-def _reduced(search: Search, z: np.ndarray) -> np.ndarray:
-    """z with smaller motions where these exceed a limit, as they may between the samples of a search."""
-    for _ in range(LARGEST_REDUCTION):
-        if search.is_within(z):
-            break
-        z = np.concatenate([z[:, :1], SHRUNK * z[:, 1:]], axis=1)
-    return z
 
 
 def _searched(
@@ -156,25 +159,39 @@ def _searched(
     rng: np.random.Generator,
     until: float,
 ) -> np.ndarray:
-    """The best motion from the starts, and from perturbations of the best results in turn.
+    """The best motion from the starts, and from their best results with replaced motions of joints.
 
     dense: the search with more samples, which follows.
     """
-    first, last = range(len(STAGES))
-    found = [search.improved(z, first, until) for z in starts if time.perf_counter() < until] or starts[:1]
-    pool = sorted(((search.criterion_of(z), k, z) for k, z in enumerate(found)))[:POOL]
+    found = [search.improved(z, DESCENT, until) for z in starts if time.perf_counter() < until]
+    results = [(search.criterion_of(z), z) for z in found if search.is_within(z)] or [(np.inf, starts[0])]
+    results.sort(key=lambda result: result[0])
     for k in range(perturbations):
         if time.perf_counter() > until:
             break
-        best, number, z = pool[k % len(pool)]
-        tried = search.improved(
-            (1 - PERTURBATION) * z + PERTURBATION * random_motion(search, rng), first, until
-        )
+        i = k % min(POOL, len(results))
+        best = results[i][0]
+        tried = search.improved(_crossed(search, results, i, rng), TRIAL, until)
+        if search.criterion_of(tried) > best + PROMISING[search.criterion]:
+            continue
+        tried = search.improved(tried, DESCENT, until)
         value = search.criterion_of(tried)
         if value < best and search.is_within(tried):
-            pool[k % len(pool)] = value, number, tried
-    within = [_reduced(dense, z) for _, _, z in pool]
-    return min((dense.improved(z, last, until) for z in within), key=search.criterion_of)
+            results[i] = value, tried
+    results.sort(key=lambda result: result[0])
+    within = [dense.reduced(z) for _, z in results[:POLISHED]]
+    return min((dense.improved(z, LAST, until) for z in within), key=search.criterion_of)
+
+
+def _crossed(
+    search: Search, results: list[tuple[float, np.ndarray]], i: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Result i with the motion of one joint of another result, or a random one."""
+    z = results[i][1].copy()
+    joint, other = rng.integers(len(z)), rng.integers(len(results))
+    is_crossed = other != i and rng.random() < CROSSING
+    z[joint] = (results[other][1] if is_crossed else random_motion(search, rng))[joint]
+    return z
 
 
 def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float) -> None:

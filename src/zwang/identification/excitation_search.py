@@ -25,10 +25,25 @@ from zwang.identification.regressor import CompiledRegressor
 
 Criterion = Literal["condition", "information"]
 
-STAGES = ((30.0, 300.0, 80, 1e-3), (200.0, 1500.0, 300, 1e-6))
-"""p, sharpness of the smooth maximum (which exceeds the maximum by at most log(2 samples) / sharpness), the
-most iterations, and the tolerance: of the search from each start, and of the last one from the best results.
-"""
+
+@dataclass(frozen=True)
+class Stage:
+    """How a minimisation smooths, and when it ends.
+
+    p: of the criterion. sharpness: of the smooth maximum, which exceeds the maximum by at most
+    log(2 samples) / sharpness. iterations: at most. tolerance: of the criterion.
+    """
+
+    p: float
+    sharpness: float
+    iterations: int
+    tolerance: float
+
+
+TRIAL = Stage(30.0, 300.0, 20, 1e-3)  # shows whether a start is promising
+DESCENT = Stage(30.0, 300.0, 80, 1e-3)
+LAST = Stage(200.0, 1500.0, 300, 1e-6)
+SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
 LEAST_RATIO = 1e-14  # of the eigenvalues of the Gram matrix, below which rounding decides
 
 
@@ -53,14 +68,13 @@ class Search:
     limits: Limits
     criterion: Criterion
 
-    @property
-    def pi(self) -> np.ndarray:
-        """The parameters of the mechanism, for its forces."""
-        return np.array([float(p.value) for p in self.base.parameters])
+    def motion(self, z: np.ndarray) -> list[np.ndarray]:
+        """q, v and a (times, nv)."""
+        return [np.ascontiguousarray(x) for x in self.series.motion(z)]
 
     def regressors(self, z: np.ndarray) -> np.ndarray:
         """Y (times, nv, parameters) along the motion."""
-        return self.functions.regressor(*map(np.ascontiguousarray, self.series.motion(z)))
+        return self.functions.regressor(*self.motion(z))
 
     def base_regressor(self, Y: np.ndarray) -> np.ndarray:
         """W (times nv, base parameters)."""
@@ -73,102 +87,84 @@ class Search:
 
     def criterion_of(self, z: np.ndarray) -> float:
         """The criterion without smoothing."""
-        return self._value(_singular(self.base_regressor(self.regressors(z)))[0])
-
-    def _value(self, s: np.ndarray) -> float:
+        s, _ = _singular(self.base_regressor(self.regressors(z)))
         return float(np.log(s[0] / s[-1]) if self.criterion == "condition" else -np.log(s).sum())
 
-    def normalised(self, z: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Coordinates, velocities, accelerations and forces by their limits, (4, times, nv): within +-1."""
-        q, v, a = self.series.motion(z)
+    def normalised(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates, velocities, accelerations and forces by their limits (4, times, nv), which keep within
+        +-1; and the Jacobians (times, 3, nv, nv) of the forces by q, v and a.
+        """
+        q, v, a = self.motion(z)
+        tau, J = self.functions.forces(q, v, a)
         to = self.limits
-        parts = (q - to.middle) / to.half, v / to.velocity, a / to.acceleration, Y @ self.pi / to.force
-        return np.array(parts)
+        return np.array([(q - to.middle) / to.half, v / to.velocity, a / to.acceleration, tau / to.force]), J
 
     def usage(self, z: np.ndarray) -> np.ndarray:
         """The largest fraction of each limit that is used (4, nv)."""
-        return np.abs(self.normalised(z, self.regressors(z))).max(axis=1)
+        return np.abs(self.normalised(z)[0]).max(axis=1)
 
     def is_within(self, z: np.ndarray) -> bool:
         """Whether no limit is exceeded."""
         return bool((self.usage(z) <= 1).all())
 
+    def reduced(self, z: np.ndarray) -> np.ndarray:
+        """z with smaller motions, where it exceeds a limit."""
+        for _ in range(LARGEST_REDUCTION):
+            if self.is_within(z):
+                break
+            z = np.concatenate([z[:, :1], SHRUNK * z[:, 1:]], axis=1)
+        return z
+
     def cost(self, z: np.ndarray, p: float) -> tuple[float, np.ndarray]:
         """The smoothed criterion and its gradient by z (nv, numbers)."""
-        value, _, gradient = self._costs(z, p)
-        return value, gradient
-
-    def _costs(self, z: np.ndarray, p: float) -> tuple[float, float, np.ndarray]:
-        """The smoothed criterion, the criterion itself, and the gradient of the first."""
-        Y = self.regressors(z)
+        q, v, a = self.motion(z)
+        Y = self.functions.regressor(q, v, a)
         W = self.base_regressor(Y)
         s, V = _singular(W)
         value, d = _criterion(s, self.criterion, p)
         cotangents = np.zeros_like(Y)
         by_W = W @ ((V * (d / s)) @ V.T)
         cotangents[..., list(self.base.independent)] = by_W.reshape(*Y.shape[:2], len(s))
-        return value, self._value(s), self.pulled_back(z, cotangents)
+        return value, self.series.gradient(*self.functions.gradients(q, v, a, cotangents))
 
-    def pulled_back(self, z: np.ndarray, cotangents: np.ndarray) -> np.ndarray:
-        """The gradient by z of sum C_ij Y_ij, for cotangents C (times, nv, parameters)."""
-        q, v, a = map(np.ascontiguousarray, self.series.motion(z))
-        return self.series.gradient(*self.functions.gradients(q, v, a, cotangents))
-
-    def margins(self, z: np.ndarray, sharpness: float = STAGES[0][1]) -> tuple[np.ndarray, np.ndarray]:
+    def margins(self, z: np.ndarray, sharpness: float = DESCENT.sharpness) -> tuple[np.ndarray, np.ndarray]:
         """1 - smooth maximum of the use of each limit (limits,), and its Jacobian (limits, size of z)."""
-        Y = self.regressors(z)
-        finite = np.array([np.isfinite(part).all() for part in
-                           (self.limits.half, self.limits.velocity, self.limits.acceleration,
-                            self.limits.force)])  # fmt: skip
-        values, rows = [], []
-        largest, weights = _smooth_maximum(self.normalised(z, Y), sharpness)
-        for kind in np.flatnonzero(finite | np.array([True, True, False, False])):
-            for j in range(largest.shape[1]):
-                values.append(1 - largest[kind, j])
-                rows.append(-self._limit_gradient(z, Y.shape, int(kind), j, weights[kind, :, j]).ravel())
-        return np.array(values), np.array(rows)
+        to, n = self.limits, len(z)
+        x, J = self.normalised(z)
+        largest, weights = _smooth_maximum(x, sharpness)
+        series = (self.series.Q, self.series.V, self.series.A)
+        gradients = np.zeros((4, n, *z.shape))
+        # of the motion itself: those of each joint alone
+        for kind, limit in enumerate((to.half, to.velocity, to.acceleration)):
+            gradients[kind, range(n), range(n)] = (weights[kind] / limit).T @ series[kind]
+        # of the forces: sum over time of weight_i dtau_i/dx_j dx_j/dz_j
+        by_motion = np.moveaxis((weights[3] / to.force)[:, None, :, None] * J, 0, -1)
+        gradients[3] = sum(by_x @ matrix for by_x, matrix in zip(by_motion, series, strict=True))
+        used = [True, True, np.isfinite(to.acceleration).all(), np.isfinite(to.force).all()]
+        return 1 - largest[used].ravel(), -gradients[used].reshape(-1, z.size)
 
-    def _limit_gradient(self, z: np.ndarray, shape: tuple, kind: int, j: int, weight: np.ndarray
-                        ) -> np.ndarray:  # fmt: skip
-        """The gradient by z of sum_t weight_t x_t, with x the use of one limit of joint j."""
-        if kind < 3:
-            matrix = (self.series.Q, self.series.V, self.series.A)[kind]
-            size = (self.limits.half, self.limits.velocity, self.limits.acceleration)[kind][j]
-            gradient = np.zeros(z.shape)
-            gradient[j] = weight @ matrix / size
-            return gradient
-        cotangents = np.zeros(shape)
-        cotangents[:, j, :] = np.outer(weight / self.limits.force[j], self.pi)
-        return self.pulled_back(z, cotangents)
+    def improved(self, z: np.ndarray, stage: Stage, until: float = float("inf")) -> np.ndarray:
+        """The motion within the limits to which sequential quadratic programming leads from z.
 
-    def improved(self, z: np.ndarray, stage: int, until: float = float("inf")) -> np.ndarray:
-        """The best motion within the limits that sequential quadratic programming finds from z.
-
-        stage: of `STAGES`. until: time of `time.perf_counter` at which the search ends.
+        until: time of `time.perf_counter` at which the search ends.
         """
-        p, sharpness, iterations, tolerance = STAGES[stage]
-        best = (self.criterion_of(z), z)
-        costs = _Last(lambda x: self._costs(x.reshape(z.shape), p))
-        margins = _Last(lambda x: self.margins(x.reshape(z.shape), sharpness))
+        costs = _Last(lambda x: self.cost(x.reshape(z.shape), stage.p))
+        margins = _Last(lambda x: self.margins(x.reshape(z.shape), stage.sharpness))
 
-        def watch(x: np.ndarray) -> None:
-            nonlocal best
-            value = costs(x)[1]
-            if value < best[0] and self.is_within(x.reshape(z.shape)):
-                best = (value, x.reshape(z.shape).copy())
+        def watch(_: np.ndarray) -> None:
             if time.perf_counter() > until:
                 raise StopIteration
 
-        minimize(
+        found = minimize(
             lambda x: costs(x)[0],
             z.ravel(),
-            jac=lambda x: costs(x)[2].ravel(),
+            jac=lambda x: costs(x)[1].ravel(),
             method="SLSQP",
             constraints={"type": "ineq", "fun": lambda x: margins(x)[0], "jac": lambda x: margins(x)[1]},
             callback=watch,
-            options={"maxiter": iterations, "ftol": tolerance},
+            options={"maxiter": stage.iterations, "ftol": stage.tolerance},
         )
-        return best[1]
+        return self.reduced(found.x.reshape(z.shape))
 
 
 class _Last:

@@ -14,7 +14,7 @@ from zwang.api import validation
 from zwang.api.cache_key import IdentityKey
 from zwang.api.closed_loops import loop_closure
 from zwang.api.compiled import compile_function
-from zwang.compiler.derivatives.differentiate import vjp
+from zwang.compiler.derivatives.differentiate import jacobian, vjp
 from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
@@ -212,6 +212,7 @@ class CompiledRegressor:
     chosen: tuple[Parameter, ...]
     _regressor: Any
     _products: list[Any]
+    _forces: list[Any]
 
     def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, *control: np.ndarray) -> np.ndarray:
         """Y (..., nv, parameters). control: the inputs (..., inputs), with motor constants."""
@@ -228,6 +229,24 @@ class CompiledRegressor:
             self._products.append(self._compiled_products())
         flat = C.reshape(*C.shape[:-2], C.shape[-2] * C.shape[-1])
         return self._products[0](q, v, a, flat)
+
+    def forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The forces tau (..., nv) of the mechanism's own parameters, and their Jacobians (..., 3, nv, nv) by
+        q, v and a.
+        """
+        if not self._forces:
+            self._forces.append(self._compiled_forces())
+        tau, J = self._forces[0](q, v, a)
+        return tau, J.reshape(*tau.shape[:-1], 3, self.mechanism.nv, self.mechanism.nv)
+
+    def _compiled_forces(self) -> Any:
+        m, pi = self.mechanism, np.array([float(p.value) for p in self.chosen])
+
+        def forces(q: Any, v: Any, a: Any) -> Any:
+            tau = symbolic_regressor(m, self.chosen, q, v, a) @ pi
+            return tau, np.concatenate([jacobian(tau, x).ravel() for x in (q, v, a)])
+
+        return compile_function(forces, {"q": m.nq, "v": m.nv, "a": m.nv})
 
     def _compiled_products(self) -> Any:
         m = self.mechanism
@@ -253,7 +272,7 @@ def _compiled(same: IdentityKey, kinds: tuple[str, ...] | None) -> CompiledRegre
     if any(p.kind == MOTOR for p in chosen):
         sizes["control"] = len(m.inputs)
     function = compile_function(lambda *states: symbolic_regressor(m, chosen, *states), sizes)
-    return CompiledRegressor(m, chosen, function, [])
+    return CompiledRegressor(m, chosen, function, [], [])
 
 
 def _scalars(values: Any, name: str) -> np.ndarray:
