@@ -16,8 +16,8 @@ from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.samples import double_pendulum
 
 
-def search_of(m: zw.Mechanism, criterion="condition") -> Search:
-    times = np.arange(60) * 10.0 / 60
+def search_of(m: zw.Mechanism, criterion="condition", samples=60) -> Search:
+    times = np.arange(samples) * 10.0 / samples
     return Search(
         compiled_functions(m, ("inertia",)),
         base_parameters(m, kinds="inertia"),

@@ -27,7 +27,6 @@ from zwang.identification.base_parameters import base_parameters
 from zwang.identification.excitation_search import (
     DESCENT,
     LAST,
-    TRIAL,
     Criterion,
     Limits,
     Search,
@@ -47,7 +46,7 @@ CROSSING = 0.7  # probability that a joint takes its motion from another result,
 PROMISING = {
     "condition": 0.14,
     "information": 1.0,
-}  # a criterion after a trial may exceed the result's by this
+}  # and what a trial may exceed the criterion of its result by
 DEFAULT_RANGE = np.pi  # of a joint without limits [rad or m]
 DEFAULT_SPEED = 2.0  # of a joint without a velocity limit [rad/s or m/s]
 
@@ -88,7 +87,7 @@ def excitation(
     effort_limits: ArrayLike | None = None,
     margin: float = 0.9,
     starts: int = 24,
-    perturbations: int = 500,
+    perturbations: int = 400,
     seconds: float | None = None,
     seed: int = 0,
 ) -> Excitation:
@@ -171,10 +170,8 @@ def _searched(
             break
         i = k % min(POOL, len(results))
         best = results[i][0]
-        tried = search.improved(_crossed(search, results, i, rng), TRIAL, until)
-        if search.criterion_of(tried) > best + PROMISING[search.criterion]:
-            continue
-        tried = search.improved(tried, DESCENT, until)
+        tried = _crossed(search, results, i, rng)
+        tried = search.improved(tried, DESCENT, until, best + PROMISING[search.criterion])
         value = search.criterion_of(tried)
         if value < best and search.is_within(tried):
             results[i] = value, tried

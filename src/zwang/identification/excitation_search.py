@@ -40,7 +40,7 @@ class Stage:
     tolerance: float
 
 
-TRIAL = Stage(30.0, 300.0, 20, 1e-3)  # shows whether a start is promising
+TRIAL = 20  # iterations after which a search shows whether it is promising
 DESCENT = Stage(30.0, 300.0, 80, 1e-3)
 LAST = Stage(200.0, 1500.0, 300, 1e-6)
 SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
@@ -143,16 +143,23 @@ class Search:
         used = [True, True, np.isfinite(to.acceleration).all(), np.isfinite(to.force).all()]
         return 1 - largest[used].ravel(), -gradients[used].reshape(-1, z.size)
 
-    def improved(self, z: np.ndarray, stage: Stage, until: float = float("inf")) -> np.ndarray:
+    def improved(
+        self, z: np.ndarray, stage: Stage, until: float = np.inf, promising: float = np.inf
+    ) -> np.ndarray:
         """The motion within the limits to which sequential quadratic programming leads from z.
 
-        until: time of `time.perf_counter` at which the search ends.
+        until: time of `time.perf_counter` at which the search ends. promising: it also ends where the
+        criterion is greater than this after `TRIAL` iterations.
         """
         costs = _Last(lambda x: self.cost(x.reshape(z.shape), stage.p))
         margins = _Last(lambda x: self.margins(x.reshape(z.shape), stage.sharpness))
+        iterations = 0
 
-        def watch(_: np.ndarray) -> None:
-            if time.perf_counter() > until:
+        def watch(x: np.ndarray) -> None:
+            nonlocal iterations
+            iterations += 1
+            is_hopeless = iterations == TRIAL and self.criterion_of(x.reshape(z.shape)) > promising
+            if is_hopeless or time.perf_counter() > until:
                 raise StopIteration
 
         found = minimize(

@@ -51,9 +51,9 @@ def function(
     The function takes the tensors of the method, with the worlds first, and params={"m": ...} if the
     mechanism has symbols. It works with autograd, also twice and in forward mode, with the transformations of
     torch.func (vmap is one call for all worlds) and with torch.compile(fullgraph=True); jvp and jacfwd nested
-    in each other raise TraceError, as PyTorch would omit derivatives. Derivatives are ordinary partial derivatives by the elements of
-    the tensors, also of params: q has nq elements, whose quaternions are normalised first, so that the
-    derivative along a quaternion is zero.
+    in each other raise TraceError, as PyTorch would omit derivatives. Derivatives are ordinary partial
+    derivatives by the elements of the tensors, also of params: q has nq elements, whose quaternions are
+    normalised first, so that the derivative along a quaternion is zero.
 
     Raises ArgumentError for another object than such a method. A call raises ShapeError; StateError, with the
     name of the argument, for a tensor of another type than that of the function (float64 unless
