@@ -25,7 +25,7 @@ from zwang.api.validation import numeric_mechanism
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError
 from zwang.identification.base_parameters import base_parameters
 from zwang.identification.excitation_search import (
-    DESCENT,
+    FIRST,
     LAST,
     Criterion,
     Limits,
@@ -162,7 +162,7 @@ def _searched(
 
     dense: the search with more samples, which follows.
     """
-    found = [search.improved(z, DESCENT, until) for z in starts if time.perf_counter() < until]
+    found = [search.improved(z, FIRST, until) for z in starts if time.perf_counter() < until]
     results = [(search.criterion_of(z), z) for z in found if search.is_within(z)] or [(np.inf, starts[0])]
     results.sort(key=lambda result: result[0])
     for k in range(perturbations):
@@ -171,7 +171,7 @@ def _searched(
         i = k % min(POOL, len(results))
         best = results[i][0]
         tried = _crossed(search, results, i, rng)
-        tried = search.improved(tried, DESCENT, until, best + PROMISING[search.criterion])
+        tried = search.improved(tried, FIRST, until, best + PROMISING[search.criterion])
         value = search.criterion_of(tried)
         if value < best and search.is_within(tried):
             results[i] = value, tried

@@ -27,7 +27,7 @@ Criterion = Literal["condition", "information"]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Descent:
     """How a minimisation smooths, and when it ends.
 
     p: of the criterion. sharpness: of the smooth maximum, which exceeds the maximum by at most
@@ -41,8 +41,8 @@ class Stage:
 
 
 TRIAL = 20  # iterations after which a search shows whether it is promising
-DESCENT = Stage(30.0, 300.0, 80, 1e-3)
-LAST = Stage(200.0, 1500.0, 300, 1e-6)
+FIRST = Descent(30.0, 300.0, 80, 1e-3)
+LAST = Descent(200.0, 1500.0, 300, 1e-6)
 SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
 LEAST_RATIO = 1e-14  # of the eigenvalues of the Gram matrix, below which rounding decides
 
@@ -127,7 +127,7 @@ class Search:
         cotangents[..., list(self.base.independent)] = by_W.reshape(*Y.shape[:2], len(s))
         return value, self.series.gradient(*self.functions.gradients(q, v, a, cotangents))
 
-    def margins(self, z: np.ndarray, sharpness: float = DESCENT.sharpness) -> tuple[np.ndarray, np.ndarray]:
+    def margins(self, z: np.ndarray, sharpness: float = FIRST.sharpness) -> tuple[np.ndarray, np.ndarray]:
         """1 - smooth maximum of the use of each limit (limits,), and its Jacobian (limits, size of z)."""
         to, n = self.limits, len(z)
         x, J = self.normalised(z)
@@ -144,15 +144,15 @@ class Search:
         return 1 - largest[used].ravel(), -gradients[used].reshape(-1, z.size)
 
     def improved(
-        self, z: np.ndarray, stage: Stage, until: float = np.inf, promising: float = np.inf
+        self, z: np.ndarray, settings: Descent, until: float = np.inf, promising: float = np.inf
     ) -> np.ndarray:
         """The motion within the limits to which sequential quadratic programming leads from z.
 
         until: time of `time.perf_counter` at which the search ends. promising: it also ends where the
         criterion is greater than this after `TRIAL` iterations.
         """
-        costs = _Last(lambda x: self.cost(x.reshape(z.shape), stage.p))
-        margins = _Last(lambda x: self.margins(x.reshape(z.shape), stage.sharpness))
+        costs = _Last(lambda x: self.cost(x.reshape(z.shape), settings.p))
+        margins = _Last(lambda x: self.margins(x.reshape(z.shape), settings.sharpness))
         iterations = 0
 
         def watch(x: np.ndarray) -> None:
@@ -169,7 +169,7 @@ class Search:
             method="SLSQP",
             constraints={"type": "ineq", "fun": lambda x: margins(x)[0], "jac": lambda x: margins(x)[1]},
             callback=watch,
-            options={"maxiter": stage.iterations, "ftol": stage.tolerance},
+            options={"maxiter": settings.iterations, "ftol": settings.tolerance},
         )
         return self.reduced(found.x.reshape(z.shape))
 
