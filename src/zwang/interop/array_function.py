@@ -91,7 +91,7 @@ class CompiledArrayFunction(ArrayFunction):
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """The results in new arrays, in the order of memory that NumPy chooses for theirs."""
         found = self.compiled(*arrays)
-        return list(found) if type(found) is tuple else [found]
+        return list(found) if isinstance(found, tuple) else [found]
 
     def structural_zeros(self) -> np.ndarray:
         """The elements that are the constant zero in the expression graph."""
