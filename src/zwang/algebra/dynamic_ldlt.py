@@ -25,17 +25,42 @@ def solve_dynamic_ldlt(
     that are zero but for B_ii = 1 change no bit of the result. Source: Golub, Van Loan, Matrix Computations
     (2013), Sec. 4.1.2 and 4.2.
     """
-    first = table([K * (K + 1) // 2 * BLOCK for K in range(most)])
-    L, row = (empty(size * BLOCK) for size in (most * (most + 1) // 2, most))
-    reciprocals, x = (empty(most * SIDE) for _ in range(2))
-    e = _Elimination(first, entry, right)
-    L, _, reciprocals, x = fori_loop(0, block_rows, e.row, (L, row, reciprocals, x))
+    (first, L, reciprocals), x = _eliminated(block_rows, most, entry, right)
 
     def scale(K: Any, x: MutableArray) -> MutableArray:
         return with_values(x, SIDE * K, [x[SIDE * K + c] * reciprocals[SIDE * K + c] for c in IN_BLOCK])
 
     x = fori_loop(0, block_rows, scale, x)
     return fori_loop(0, block_rows, lambda K, x: _back(first, L, K, x), x, reverse=True)
+
+
+class DynamicFactors(NamedTuple):
+    """The factors of a matrix: L by blocks, of which block row K starts at first[K], and 1/D."""
+
+    first: Table
+    L: MutableArray
+    reciprocals: MutableArray
+
+    def block(self, K: Any, J: Any) -> list[list[Any]]:
+        """Block (K, J) of L, J <= K; the diagonal of L, of ones, is not stored."""
+        return _load_block(self.L, self.first[K] + BLOCK * J)
+
+
+def factor_dynamic_ldlt(block_rows: Any, most: int, entry: Callable[[Any, Any], Any]) -> DynamicFactors:
+    """The factors of `solve_dynamic_ldlt`."""
+    return _eliminated(block_rows, most, entry, lambda i: 0.0)[0]
+
+
+def _eliminated(
+    block_rows: Any, most: int, entry: Callable[[Any, Any], Any], right: Callable[[Any], Any]
+) -> tuple[DynamicFactors, MutableArray]:
+    """The factors of a matrix, and the solution of L x = b."""
+    first = table([K * (K + 1) // 2 * BLOCK for K in range(most)])
+    L, row = (empty(size * BLOCK) for size in (most * (most + 1) // 2, most))
+    reciprocals, x = (empty(most * SIDE) for _ in range(2))
+    e = _Elimination(first, entry, right)
+    L, _, reciprocals, x = fori_loop(0, block_rows, e.row, (L, row, reciprocals, x))
+    return DynamicFactors(first, L, reciprocals), x
 
 
 class _Elimination(NamedTuple):
@@ -58,8 +83,8 @@ class _Elimination(NamedTuple):
             L, block, rhs = carry
             y = _load_block(row, BLOCK * J)
             l = [[y[a][c] * reciprocals[SIDE * J + c] for c in IN_BLOCK] for a in IN_BLOCK]
-            block = [[_minus_dot(block[a][b], y[a], l[b]) for b in range(a + 1)] for a in IN_BLOCK]
-            rhs = [_minus_dot(rhs[a], l[a], [x[SIDE * J + c] for c in IN_BLOCK]) for a in IN_BLOCK]
+            block = [[minus_dot(block[a][b], y[a], l[b]) for b in range(a + 1)] for a in IN_BLOCK]
+            rhs = [minus_dot(rhs[a], l[a], [x[SIDE * J + c] for c in IN_BLOCK]) for a in IN_BLOCK]
             return with_values(L, self.first[K] + BLOCK * J, chain(*l)), block, rhs
 
         L, block, rhs = fori_loop(0, K, subtract, (L, block, rhs))
@@ -81,12 +106,12 @@ class _Elimination(NamedTuple):
 
         def subtract(J: Any, block: Any) -> Any:
             left, right = _load_block(row, BLOCK * J), _load_block(L, self.first[I] + BLOCK * J)
-            return [[_minus_dot(block[a][b], left[a], right[b]) for b in IN_BLOCK] for a in IN_BLOCK]
+            return [[minus_dot(block[a][b], left[a], right[b]) for b in IN_BLOCK] for a in IN_BLOCK]
 
         block, l = fori_loop(0, I, subtract, block), _load_block(L, self.first[I] + BLOCK * I)
         for b in IN_BLOCK:
             for a in IN_BLOCK:
-                block[a][b] = _minus_dot(block[a][b], block[a][:b], l[b][:b])
+                block[a][b] = minus_dot(block[a][b], block[a][:b], l[b][:b])
         return with_values(row, BLOCK * I, chain(*block))
 
 
@@ -100,7 +125,7 @@ def _back(first: Table, L: MutableArray, K: Any, x: MutableArray) -> MutableArra
     def subtract(J: Any, x: MutableArray) -> MutableArray:
         l = _load_block(L, first[K] + BLOCK * J)
         above = [
-            _minus_dot(x[SIDE * J + c], [l[a][c] for a in reversed(IN_BLOCK)], block[::-1]) for c in IN_BLOCK
+            minus_dot(x[SIDE * J + c], [l[a][c] for a in reversed(IN_BLOCK)], block[::-1]) for c in IN_BLOCK
         ]
         return with_values(x, SIDE * J, above)
 
@@ -111,8 +136,8 @@ def _load_block(array: MutableArray, start: Any) -> list[list[Any]]:
     return [[array[start + SIDE * a + b] for b in IN_BLOCK] for a in IN_BLOCK]
 
 
-def _minus_dot(x: Any, left: list[Any], right: list[Any]) -> Any:
-    """x - left . right."""
+def minus_dot(x: Any, left: list[Any], right: list[Any]) -> Any:
+    """x - left . right, from the first term on."""
     for a, b in zip(left, right, strict=True):
         x = x - a * b
     return x

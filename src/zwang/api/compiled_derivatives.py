@@ -139,10 +139,13 @@ class CompiledDerivatives(CompiledPrograms):
         arrays = (*self._validated(q, v, activation, control), *self._time(time))
         parameters = self._symbol_values(params)
         h, integrator = options
-        by_rows = integrator in STEPPERS and integrator not in MULTISTAGE
+        sparse = self.compiled_or_none(("step_jacobian", h, integrator))
+        by_rows = sparse is None and integrator in STEPPERS and integrator not in MULTISTAGE
         by_rows = by_rows and self.mechanism.nv >= FEWEST_VELOCITIES
         adjoint = self.compiled_or_none(("rollout_adjoint", h, integrator)) if by_rows else None
-        return step_derivatives(self.mechanism, self._call_compiled, options, arrays, parameters, adjoint)
+        return step_derivatives(
+            self.mechanism, self._call_compiled, options, arrays, parameters, adjoint, sparse
+        )
 
     def _validated(self, q: Any, v: Any, activation: Any, control: Any) -> list[np.ndarray]:
         given = {"q": q, "v": v, "activation": activation, "control": control}

@@ -31,6 +31,7 @@ from zwang.api.step_derivatives import (
     step_solution,
     step_tangents,
 )
+from zwang.api.step_jacobian import MEAN_ACCELERATION, NEXT_VELOCITY, check_sparse, step_jacobian
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.derivatives.substitution import placeholders, substitute_nodes
 from zwang.compiler.frontend.trace import named_outputs
@@ -68,6 +69,7 @@ DERIVATIVE_PROGRAMS = (
     "rollout_tangent",
     "rollout_adjoint",
     "sensor_tangent",
+    "step_jacobian",
 )
 """The names of the programs of which derivatives of steps and sensors are made."""
 
@@ -315,6 +317,12 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
             mechanism, lambda m, _, values: displaced_step(m, (h, integrator), values), inputs, {"q"}
         )
         return TracedText(*adjoint_step(displaced.function, displaced.sizes, mechanism, PARAMETERS))
+    if name == "step_jacobian":
+        check_sparse(mechanism, integrator)
+        inputs |= {MEAN_ACCELERATION: mechanism.nv, NEXT_VELOCITY: mechanism.nv}
+        return _with_parameters(
+            mechanism, lambda m, _, values: step_jacobian(m, (h, integrator), values), inputs, {"q"}
+        )
     sizes = direction_sizes(mechanism)
     inputs |= sizes if name == "rollout_tangent" else {"direction": sum(sizes.values())}
     return _with_parameters(mechanism, tangent, inputs, {"q"})

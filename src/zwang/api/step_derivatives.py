@@ -98,6 +98,7 @@ def step_derivatives(
     inputs: tuple[np.ndarray, ...],
     parameters: list[np.ndarray],
     adjoint: Callable[..., Any] | None = None,
+    sparse: Callable[..., Any] | None = None,
 ) -> StepDerivatives:
     """The derivatives of a step of a compiled mechanism, or of the state derivative, whose rates are then in
     the place of the state.
@@ -105,8 +106,17 @@ def step_derivatives(
     call(key, arrays): the compiled function of a key. options: step size [s] and integrator. inputs: q, v,
     activation, control and, if a constraint depends on it, the time. parameters: the values of the symbols,
     if there are any. adjoint: the compiled "rollout_adjoint" of one of Euler's methods, if there is one.
+    sparse: likewise the compiled "step_jacobian", see `step_jacobian`.
     """
     q, v, z, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
+    if sparse is not None:
+        AB = np.asarray(sparse(*inputs, acceleration, (v - inputs[1]) / options[0], v))
+        n = 2 * mechanism.nv + len(activations(mechanism))
+        AB, valid = AB.reshape(*AB.shape[:-1], n, -1), _is_valid(q, v)
+        AB[~valid] = np.nan
+        if np.isfinite(AB.sum()) or np.isfinite(AB[valid]).all():
+            P = np.zeros((*AB.shape[:-1], 0))
+            return StepDerivatives(q, v, z, AB[..., :n], AB[..., n:], P, switching[..., 0] > 0)
     if adjoint is not None:
         found = _by_rows(mechanism, call, options, adjoint, ((*inputs, acceleration), v), parameters)
         valid = _is_valid(q, v)
