@@ -138,6 +138,39 @@ def test_derivatives_of_fluids_tendon_inertia_and_moving_surfaces_are_the_limit_
         assert relative_error(np.hstack([A, B]), differences(fast, *state, **settings)) < 1e-7
 
 
+ARMS = """<mujoco><option timestep="0.002" cone="{cone}" integrator="{integrator}" impratio="2"/>
+<default><joint damping=".3" armature=".01"/><geom type="capsule" size=".05" friction=".6 .02 .01"/></default>
+<worldbody><geom type="plane" size="5 5 1" friction=".7"/><body pos="0 0 .3"><freejoint/><geom size=".1 .2"/>
+<body pos="0 .02 .4"><joint type="ball"/><geom fromto="0 0 0 .3 .1 .1" condim="{condim}"/>
+<body pos=".3 .1 .1"><joint axis="0 1 0" range="-1 .05" limited="true"/><geom fromto="0 0 0 .2 -.1 0"/>
+</body></body>
+<body pos="0 -.1 .4"><joint name="m" axis="1 0 0" frictionloss=".1"/>
+<geom fromto="0 0 0 .3 .15 .13" condim="{condim}"/></body>
+</body></worldbody><actuator><motor joint="m" gear="2"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("cone", "condim", "integrator"),
+    [("pyramidal", 3, "Euler"), ("elliptic", 6, "implicitfast"), ("pyramidal", 1, "Euler")],
+)
+def test_derivatives_of_contacts_between_moving_bodies_are_the_limit_of_differences(cone, condim, integrator):
+    m = read_mjcf("arms.xml", text=ARMS.format(cone=cone, condim=condim, integrator=integrator))
+    fast, rng, errors, touching = zw.compile(m), np.random.default_rng(6), [], 0
+    for _ in range(12):
+        d = 0.1 * rng.normal(size=m.nv)
+        d[3:6] = rng.normal(size=3)  # any attitude: tangents of contact frames depend on it
+        q, v, u = displaced(m, np.array(m.neutral, float), d), 0.5 * rng.normal(size=m.nv), np.array([0.4])
+        found = fast.step_derivatives(q, v, u)
+        pairs = [c.bodies for c in zw.contacts(m, q, v, np.zeros(m.nv))]
+        touching += any("world" not in bodies for bodies in pairs)
+        if not found.switching:
+            expected = [differences(fast, q, v, np.zeros(0), u, eps) for eps in (1e-5, 1e-6)]
+            AB = np.hstack([found.A, found.B])
+            errors.append(min(relative_error(AB, difference) for difference in expected))
+    assert touching >= 4 and len(errors) >= 8
+    assert np.median(errors) < 1e-8 and max(errors) < 1e-6
+
+
 def test_worlds_are_independent_of_their_neighbours():
     m = zw.load(MODELS / "walker2d.xml")
     fast = zw.compile(m)
