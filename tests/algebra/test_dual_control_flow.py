@@ -17,7 +17,6 @@ from zwang.scalar import (
     empty,
     for_each,
     fori_loop,
-    lane_maximum,
     logical_and,
     sin,
     sqrt,
@@ -62,13 +61,16 @@ def compacted(x):
         return fori_loop(0, 4, lambda i, y: where(1.0 * i < 1.0 * k, y * x, y), 1.0 + 0 * x, unroll=False)
 
     def fill(appender):
-        return fori_loop(
-            0, 5, lambda k, a: cond(flags[k] > 0, lambda b: b.append(k, [power(k)]), lambda b: b, a), appender
-        )
+        def append(k, carry):
+            appender, powers = carry
+            return appender.append(k), powers.set(k, power(k))
 
-    listed = compact(5, 1, fill)
+        start = appender, empty(5)
+        return fori_loop(0, 5, lambda k, c: cond(flags[k] > 0, lambda c: append(k, c), lambda c: c, c), start)
+
+    listed, powers = compact(5, fill)
     total = fori_loop(
-        0, lane_maximum(listed.count, 5), lambda k, s: s + listed.numbers[k] * listed[k][0], 0.0 * x
+        0, listed.lane_count, lambda k, s: s + listed.numbers[k] * listed.read(powers, k, 1)[0], 0.0 * x
     )
     return for_each(ActiveIndices(flags), lambda k, s: s + (1.0 * k) * (1.0 * k - 1) * power(k), total)
 

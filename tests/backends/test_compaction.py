@@ -1,4 +1,4 @@
-"""Compaction keeps the records of a list comprehension, on floats, interpreted and compiled."""
+"""Compaction keeps the items of a list comprehension, on floats, interpreted and compiled."""
 
 import numpy as np
 import pytest
@@ -15,25 +15,29 @@ ITEMS = 7
 
 def kept(x):
     """The number of items with x > 0, and of each (number, x, 2 x) plus one, those with x > 1 last."""
-    values = empty(ITEMS)
+    values, pairs = empty(ITEMS), empty((ITEMS, 2))
     for k in range(ITEMS):
         values = values.set(k, x[k])
+        pairs = pairs.set((k, 0), x[k]).set((k, 1), 2 * x[k])
 
     def visit(i, appender):
         value = values[i]
 
         def append(appender):
-            return appender.append(i, [value, 2 * value], value > 1)
+            return appender.append(i, value > 1)
 
         return cond(value > 0, append, lambda appender: appender, appender)
 
-    found = compact(ITEMS, 2, lambda appender: fori_loop(0, ITEMS, visit, appender, unroll=False))
+    def fill(appender):
+        return fori_loop(0, ITEMS, visit, appender, unroll=False), "other"
+
+    found, other = compact(ITEMS, fill)
+    assert other == "other"
 
     def copy(k, out):
-        first, second = found[k]
-        inside = 1.0 * k < found.count
+        first, second = found.read(pairs, k, 2)
         for c, value in enumerate((found.numbers[k], first, second)):
-            out = out.set((k, c), where(inside, value + 1, 0.0))
+            out = out.set((k, c), where(found.has(k), value + 1, 0.0))
         return out
 
     out = fori_loop(0, found.lane_count, copy, zeros((ITEMS, 3)))
@@ -50,13 +54,13 @@ def expected(x):
 WORLDS = np.random.default_rng(0).integers(-3, 5, size=(11, ITEMS)) / 2.0  # exact in both precisions
 
 
-def test_on_floats_the_records_are_those_of_a_list_comprehension():
+def test_on_floats_the_items_are_those_of_a_list_comprehension():
     for x in WORLDS:
         np.testing.assert_array_equal(np.array(kept(x), float), expected(x))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_interpreted_and_compiled_worlds_keep_their_own_records(dtype):
+def test_interpreted_and_compiled_worlds_keep_their_own_items(dtype):
     program = trace_and_optimise(lambda x: np.array(kept(x)), {"x": ITEMS})
     wanted = [expected(x) for x in WORLDS]
     np.testing.assert_array_equal(interpret(program, {"x": WORLDS}, dtype)["out"], wanted)

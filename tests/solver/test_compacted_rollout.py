@@ -31,9 +31,9 @@ def record_compacted_rows(monkeypatch):
     """A list to which every later use of the dual form appends its compacted rows."""
     calls = []
 
-    def recorded(problem, compacted):
-        calls.append(compacted)
-        return dual_form(problem, compacted)
+    def recorded(*given):
+        calls.append(given)
+        return dual_form(*given)
 
     dual_form = newton.dual_form
     monkeypatch.setattr(newton, "dual_form", recorded)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import cross, skew
+from zwang.algebra.rotations import cross
 from zwang.collision import ContactPoint, Pair, PlacedShape
 from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
@@ -21,9 +21,7 @@ from zwang.constraint.softness import (
     regularisation,
     soft_rows,
 )
-from zwang.kinematics.jacobians import relative_jacobian
 from zwang.mechanism.joints import Softness
-from zwang.mechanism.tree import WORLD
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt
 
 IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2] up to which a hard contact is active before it closes
@@ -99,35 +97,7 @@ def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any)
     return logical_and(closed, logical_or(u < -context.resting_speed, restitution(pair) <= 0))
 
 
-def _jacobian(context: RowContext, pair: Pair, p: Any) -> np.ndarray:
-    """Jacobian J (6, nv) of b relative to a at the point p; against the world J (6, 6), by the spatial
-    velocity of the moving link.
-    """
-    a, b = pair.a.placement.link, pair.b.placement.link
-    if WORLD not in (a, b):
-        return relative_jacobian(context.mechanism.tree, context.poses, a, b, p)
-    sign, one = (1 if a == WORLD else -1), np.eye(3, dtype=int)
-    return sign * np.block([[one, -skew(p)], [0 * one, one]])  # v + w x p
-
-
-def contact_of(context: RowContext, pair: Pair, point: ContactPoint, number: int, active: Any) -> Contact:
-    """Contact record of a contact point; number: of the point in the pair, from 0."""
-    J = _jacobian(context, pair, point.position)
-    J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
-    inverse_weight = pair_inverse_weights(context, pair)
-    return Contact(
-        contact_name(pair, number),
-        pair,
-        point.distance,
-        J,
-        inverse_weight,
-        tuple(pair.friction[: pair.condim - 1]),
-        active,
-        surface_velocity=_surface_velocity_of(context, pair, point),
-    )
-
-
-def _surface_velocity_of(context: RowContext, pair: Pair, point: ContactPoint) -> np.ndarray | None:
+def surface_velocity_of(context: RowContext, pair: Pair, point: ContactPoint) -> np.ndarray | None:
     """The `surface_velocity` at a contact point of a pair; None if no surface moves."""
     if not has_moving_surface(pair):
         return None

@@ -37,12 +37,6 @@ class LinkMotion(NamedTuple):
 AT_REST = LinkMotion(np.zeros(6, int), np.zeros(6, int))
 
 
-def compute_motions(kinematics: Kinematics) -> None:
-    """Compute what `link_motion` reads now, so that a traced program may read it in branches and loops."""
-    for name in ("velocities", "bias_accelerations"):
-        getattr(kinematics, name)
-
-
 def link_motion(kinematics: Kinematics, link: int) -> LinkMotion:
     """The motion of a link; the world is at rest."""
     if link == WORLD:

@@ -17,7 +17,6 @@ from zwang.collision import (
     StoredPlacements,
     bounding_volumes_overlap,
     contact_points_between,
-    is_fixed_to_world,
     is_swept,
     over_near_pairs,
     pair_groups,
@@ -38,9 +37,12 @@ from zwang.constraint.contact import (
 )
 from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motion
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import HARD, STORED, Cone, RowGroup, Rows, no_rows
+from zwang.constraint.row_arrays import WRENCH, RowArrays
+from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, WarmStart, no_rows
+from zwang.constraint.world_rows import Gathering, world_rows
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, are_constant, cond, empty, zeros
+from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
@@ -49,6 +51,7 @@ COLUMN_MULTIPLE = 4  # the columns of a pair are padded to a multiple of this
 NO_CONTACT_POINT = ContactPoint(FAR, np.zeros(3), np.eye(3))
 
 RelativeJacobian = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
+Store = Callable[[Any, Any, Any, Rows], Any]  # (storage, number of the pair, block, rows) -> storage
 
 
 class GroupKinematics(NamedTuple):
@@ -74,35 +77,142 @@ class GroupKinematics(NamedTuple):
 
     def relative_velocity(self, links: tuple[Any, Any]) -> np.ndarray:
         """Spatial velocity (6,) of the second of two links, by their indices, relative to the first."""
-        a, b = links
-        return np.array([self.spatial_velocities[b, e] - self.spatial_velocities[a, e] for e in range(6)])
+        at_rest = self.spatial_velocities.shape[0] - 1
+        V_a, V_b = (
+            np.zeros(6, int)
+            if isinstance(link, int) and link == at_rest
+            else np.array([self.spatial_velocities[link, e] for e in range(6)])
+            for link in links
+        )
+        return V_b - V_a
 
 
-class _GroupArrays(NamedTuple):
-    """The arrays of a `RowGroup` while they are filled; indices: of its active blocks, in a swept group."""
+class _Layout(NamedTuple):
+    """The form of the rows of a pair-type group, and their first row and entry of J in the arrays of all.
 
+    columns: see `RowGroup`, by pair.
+    """
+
+    group: PairGroup
+    template: Rows
+    columns: tuple[tuple[int, ...], ...]
+    row: int
+    entry: int
+
+    @property
+    def width(self) -> int:
+        """The number of columns of J."""
+        return len(self.columns[0]) if self.columns else WRENCH
+
+    @property
+    def blocks(self) -> int:
+        """The number of contacts."""
+        return len(self.group) * self.group.first.count
+
+    def after(self) -> tuple[int, int]:
+        """The row and the entry of J behind those of this group."""
+        rows = self.blocks * len(self.template)
+        return self.row + rows, self.entry + rows * self.width
+
+    def stored(self, arrays: RowArrays, number: Any, block: Any, rows: Rows) -> RowArrays:
+        """The arrays with the rows of a block; number: of its pair in the group."""
+        n = len(self.template)
+        at = self.row + block * n, self.entry + block * (n * self.width)
+        return arrays.stored(*at, rows.J, rows.stored_values)
+
+    def gathered(self, screws: JointScrews, status: MutableArray) -> Store:
+        """The function that stores the rows of a block with wrenches in a `Gathering`; status: see there."""
+        nv, n = screws.velocities[-1].stop, len(self.template)
+        signs = [screws.signs(_links(pair)) for pair in self.group.pairs]
+        words = StackedPytree([tuple(pack_signs([own.get(k, 0) for k in range(nv)])) for own in signs])
+        return lambda gathering, number, block, rows: gathering.stored(
+            self.row + block * n, rows, words[number], status
+        )
+
+
+class _Filling(NamedTuple):
+    """The storage of the rows of a group, `RowArrays` or `Gathering`, while they are filled in; active
+    (count,): 1 where a block is, else 0; indices: of its active blocks, in a swept group.
+    """
+
+    storage: Any
     active: MutableArray
     indices: AppendedIndices | None
-    J: MutableArray
-    values: dict[str, MutableArray]
     any_active: Any
 
-    def flagged(self, block: Any, flag: float) -> _GroupArrays:
-        """The arrays of a swept group with the flag of a block."""
+    def flagged(self, block: Any, flag: float) -> _Filling:
+        """The storage of a swept group with the flag of a block."""
         return self if self.indices is None else self._replace(indices=self.indices.set(block, flag))
 
-    def appended(self, block: Any) -> _GroupArrays:
-        """The arrays of a swept group with the index of a block, if its flag is set."""
+    def appended(self, block: Any) -> _Filling:
+        """The storage of a swept group with the index of a block, if its flag is set."""
         return self if self.indices is None else self._replace(indices=self.indices.append(block))
 
 
 def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
     """Rows of the contacts of all pairs, by pair-type group."""
-    tree, kinematics = context.mechanism.tree, group_kinematics(context, pairs)
-    groups = contact_groups(pairs, [len(_columns(tree, pair)) for pair in pairs])
+    screws = link_screws_at(context)
+    layouts, end = _layouts(context, pairs, [_columns(screws, pair) for pair in pairs], 0)
+    arrays, filled = _filled_groups(
+        context, pairs, layouts, RowArrays.of_size(*end), lambda layout: layout.stored
+    )
+    row_groups = _row_groups(layouts, filled, arrays, pairs)
+    return replace(no_rows(context.mechanism.nv), row_groups=row_groups, screws=screws)
+
+
+def rows_of_worlds(context: RowContext, pairs: Sequence[Pair], others: Rows, warm_start: WarmStart) -> Rows:
+    """The other rows, those of the contacts of all pairs, and the rows of each world, `Rows.of_worlds`."""
+    screws = link_screws_at(context)
+    layouts, (count, _) = _layouts(context, pairs, [() for _ in pairs], len(others))
+    status, filled = warm_start(count), list[_Filling]()
+
+    def fill(gathering: Gathering) -> Gathering:
+        gathering, own = _filled_groups(
+            context, pairs, layouts, gathering, lambda layout: layout.gathered(screws, status)
+        )
+        filled.extend(own)
+        return gathering
+
+    found = world_rows(others, screws, count, status, fill)
+    row_groups = _row_groups(layouts, filled, found.arrays, pairs)
+    return replace(others, row_groups=row_groups, screws=screws, of_worlds=found)
+
+
+def _layouts(
+    context: RowContext, pairs: Sequence[Pair], columns: Sequence[tuple[int, ...]], rows: int
+) -> tuple[list[_Layout], tuple[int, int]]:
+    """The layouts of all pair-type groups, and the row and the entry of J behind them.
+
+    columns: of the J of each pair, none for wrenches. rows: the number of rows before those of contacts.
+    """
+    own, layouts, at = dict(zip(map(id, pairs), columns, strict=True)), [], (rows, WRENCH * rows)
+    for group in contact_groups(pairs, [len(of_pair) for of_pair in columns]):
+        of_pairs = tuple(own[id(pair)] for pair in group.pairs if own[id(pair)])
+        width = len(of_pairs[0]) if of_pairs else WRENCH
+        layouts.append(_Layout(group, template_rows(context, group, width), of_pairs, *at))
+        at = layouts[-1].after()
+    return layouts, at
+
+
+def _filled_groups(
+    context: RowContext, pairs: Sequence[Pair], layouts: Sequence[_Layout], storage: Any,
+    store_of: Callable[[_Layout], Store],
+) -> tuple[Any, list[_Filling]]:  # fmt: skip
+    """The storage with the rows of all groups, and each group as it was filled."""
+    kinematics, filled = group_kinematics(context, pairs), []
+    for layout in layouts:
+        filled.append(_filled(context, kinematics, layout, storage, store_of(layout)))
+        storage = filled[-1].storage
+    return storage, filled
+
+
+def _row_groups(
+    layouts: Sequence[_Layout], filled: Sequence[_Filling], arrays: RowArrays, pairs: Sequence[Pair]
+) -> tuple[RowGroup, ...]:
+    """The rows of all groups in the arrays."""
     places = dict(zip(map(id, pairs), np.cumsum([0, *(pair.count for pair in pairs)]).tolist(), strict=False))
-    row_groups = tuple(_row_group(context, kinematics, group, places) for group in groups)
-    return replace(no_rows(tree.nv), row_groups=row_groups, screws=link_screws_at(context))
+    both = zip(layouts, filled, strict=True)
+    return tuple(_row_group(layout, own, arrays, places) for layout, own in both)
 
 
 def contact_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
@@ -200,68 +310,61 @@ def _mutable_array(values: Any) -> MutableArray:
     return store
 
 
-def _row_group(
-    context: RowContext, kinematics: GroupKinematics, group: PairGroup, places: dict[int, int]
-) -> RowGroup:
-    """Rows of the pairs of a group, evaluated where the contact is active in some world.
-
-    places: the number of the first contact of every pair, by the identity of the pair.
-    """
-    tree, first = context.mechanism.tree, group.first
-    points, by_link = range(first.count), not _columns(tree, first)
-    columns = [tuple(_columns(tree, pair)) or (_moving_link(pair),) for pair in group.pairs]
-    relative_jacobian = (
-        _jacobian_of_link(group, kinematics) if by_link else _jacobian_of_velocities(tree, group, kinematics)
-    )
+def _filled(
+    context: RowContext, kinematics: GroupKinematics, layout: _Layout, storage: Any, store: Store
+) -> _Filling:
+    """The storage with the rows of a group, evaluated where the contact is active in some world."""
+    group, points, hard = layout.group, range(layout.group.first.count), is_hard_contact(layout.group.first)
+    if layout.columns:
+        relative_jacobian = _jacobian_by_velocities(link_screws_at(context), layout, kinematics)
+    else:
+        relative_jacobian = _jacobian_by_wrench(context.mechanism.tree, group, kinematics)
     inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
-    width = LINK_COLUMNS if by_link else len(columns[0])
-    template = template_rows(context, group, width)
-    n, count, hard = len(template), len(group) * first.count, any(template.hard)
     # where few of many blocks are active, their flags are not searched
-    swept = is_swept(group, beyond_margin=is_hard_contact(first))
+    swept = is_swept(group, beyond_margin=hard)
 
-    def visit(number: Any, arrays: _GroupArrays) -> _GroupArrays:
-        blocks = [number * first.count + k for k in points] if swept else []
+    def visit(number: Any, filling: _Filling) -> _Filling:
+        blocks = [number * len(points) + k for k in points] if swept else []
         for block in blocks:
-            arrays = arrays.flagged(block, 0.0)
-        arrays = over_active_contacts(
-            context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), arrays
+            filling = filling.flagged(block, 0.0)
+        filling = over_active_contacts(
+            context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), filling
         )
         for block in blocks:
-            arrays = arrays.appended(block)
-        return arrays
+            filling = filling.appended(block)
+        return filling
 
-    def store_rows(
-        arrays: _GroupArrays, number: Any, k: int, pair: Pair, point: ContactPoint
-    ) -> _GroupArrays:
-        block = number * first.count + k
+    def store_rows(filling: _Filling, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Filling:
+        block = number * len(points) + k
         rows = rows_of_contact_point(
             context, pair, point, relative_jacobian(number, point.position), inverse_weights[number],
             contact_bias(context, group, kinematics, number, k, pair),
             surface_velocity_in(group, kinematics, number, point),
         )  # fmt: skip
-        return arrays.flagged(block, 1.0)._replace(
-            active=arrays.active.set(block, 1.0),
-            J=_with_row(arrays.J, block, np.ravel(rows.J)),
-            values={
-                name: _with_row(store, block, getattr(rows, name)) for name, store in arrays.values.items()
-            },
-            any_active=True,
+        storage = store(filling.storage, number, block, rows)
+        return filling.flagged(block, 1.0)._replace(
+            storage=storage, active=filling.active.set(block, 1.0), any_active=True
         )
 
-    values = {name: empty((count, n)) for name in STORED if not (hard and name in HARD)}
-    indices = AppendedIndices.none(count) if swept else None
-    start = _GroupArrays(zeros(count), indices, empty((count, n * width)), values, any_active=False)
-    filled = over_near_pairs(
-        group, kinematics.shapes, visit, start,
-        beyond_margin=is_hard_contact(first), unroll=len(group) <= UNROLLED_PAIRS,
-    )  # fmt: skip
-    active = ActiveIndices(filled.active) if filled.indices is None else filled.indices
+    indices = AppendedIndices.none(layout.blocks) if swept else None
+    start = _Filling(storage, zeros(layout.blocks), indices, any_active=False)
+    return over_near_pairs(
+        group, kinematics.shapes, visit, start, beyond_margin=hard, unroll=len(group) <= UNROLLED_PAIRS
+    )
+
+
+def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dict[int, int]) -> RowGroup:
+    """The rows of a group in the arrays; places: the number of the first contact of every pair, by the
+    identity of the pair.
+    """
+    group, points = layout.group, range(layout.group.first.count)
     return RowGroup(
-        template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
+        layout.template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),
-        tuple(own for own in columns for _ in points), by_link, hard, filled.active, filled.J, filled.values,
-        _cones(group, template), filled.any_active, active,
+        tuple(_links(pair) for pair in group.pairs for _ in points),
+        tuple(own for own in layout.columns for _ in points), arrays, layout.row, layout.entry,
+        any(layout.template.hard), filled.active, _cones(group, layout.template), filled.any_active,
+        ActiveIndices(filled.active) if filled.indices is None else filled.indices,
     )  # fmt: skip
 
 
@@ -295,40 +398,10 @@ def rows_of_contact_point(
     return rows_of_contact(context._replace(v=v), contact)
 
 
-def wrench_rows(context: RowContext, pairs: Sequence[Pair]) -> list[tuple[Pair, int, np.ndarray]]:
-    """(pair, number of the contact point, J) of every active contact, on floats.
-
-    J (n, 6) multiplies the spatial velocity of body b relative to a; J^T f is the wrench on b about the
-    world's origin.
-    """
-    kinematics, tree = group_kinematics(context, pairs), context.mechanism.tree
-    found: list[tuple[Pair, int, np.ndarray]] = []
-    for group in contact_groups(pairs, [0] * len(pairs)):
-        for number, own in enumerate(group.pairs):
-            relative_velocity = kinematics.relative_velocity(links_of(tree, group)[number])
-
-            def visit(carry: Any, k: int, pair: Pair, point: ContactPoint, v: Any = relative_velocity) -> Any:
-                rows = rows_of_contact_point(
-                    context, pair, point, (point_transform(point.position), v), (1, 1)
-                )
-                return [*carry, (k, rows.J)]
-
-            contacts = over_active_contacts(context, group, kinematics, number, visit, [])
-            found += [(own, k, J) for k, J in contacts]
-    return found
-
-
 def point_transform(p: Any) -> np.ndarray:
     """Jacobian (6, 6) of the velocity at a point p by the spatial velocity: v + w x p, and w."""
     one = np.eye(3, dtype=int)
     return np.block([[one, -skew(p)], [0 * one, one]])
-
-
-def _with_row(store: MutableArray, row: Any, values: Any) -> MutableArray:
-    """The array with the values of one row replaced."""
-    for k, value in enumerate(values):
-        store = store.set((row, k), value)
-    return store
 
 
 def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
@@ -345,63 +418,43 @@ def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
     return cone
 
 
-def _has_fixed_shape(pair: Pair) -> bool:
-    """Whether one of the shapes is fixed to the world."""
-    return is_fixed_to_world(pair.a) or is_fixed_to_world(pair.b)
+def _links(pair: Pair) -> tuple[int, int]:
+    """The links of both shapes."""
+    return pair.a.placement.link, pair.b.placement.link
 
 
-def _moving_link(pair: Pair) -> int:
-    """The link of the shape that is not fixed to the world."""
-    return max(pair.a.placement.link, pair.b.placement.link)
-
-
-def signs(tree: Tree, pair: Pair) -> dict[int, float]:
-    """The velocities that move b (sign 1) or a (sign -1) of a pair; velocities that move both are omitted."""
-    a, b = (set(tree.path(solid.placement.link)) for solid in (pair.a, pair.b))
-    spans = {i: range(tree.links[i].v.start, tree.links[i].v.stop) for i in sorted(a ^ b)}
-    return {k: 1.0 if i in b else -1.0 for i, span in spans.items() for k in span}
-
-
-def _columns(tree: Tree, pair: Pair) -> list[int]:
+def _columns(screws: JointScrews, pair: Pair) -> tuple[int, ...]:
     """The velocities that move b relative to a, padded by the last of them; none where J multiplies the
     spatial velocity of a link, because a shape is fixed to the world and the tree has long paths.
     """
-    fixed, found = _has_fixed_shape(pair), list(signs(tree, pair))
-    if fixed and _longest_path(tree, _moving_link(pair)) > LINK_COLUMNS:
-        return []
+    links = _links(pair)
+    fixed, found = WORLD in links, tuple(screws.signs(links))
+    if fixed and _longest_path(screws, max(links)) > LINK_COLUMNS:
+        return ()
     return found + found[-1:] * (-len(found) % (LINK_COLUMNS if fixed else COLUMN_MULTIPLE))
 
 
-def _longest_path(tree: Tree, link: int) -> int:
+def _longest_path(screws: JointScrews, link: int) -> int:
     """The largest number of velocities that move a link of the tree to which this link belongs."""
-    root = min(tree.path(link))
-    paths = [path for path in map(tree.path, range(len(tree.links))) if root in path]
-    return max(sum(tree.links[i].v.stop - tree.links[i].v.start for i in path) for path in paths)
+    root = min(screws.path(link))
+    paths = [path for path in map(screws.path, range(len(screws.parents))) if root in path]
+    return max(sum(screws.velocities[i].stop - screws.velocities[i].start for i in path) for path in paths)
 
 
-def _jacobian_of_link(group: PairGroup, kinematics: GroupKinematics) -> RelativeJacobian:
-    """Relative Jacobian of pairs with the world, by the spatial velocity of the moving link: a point p has
-    the velocity v + w x p.
-    """
-    links = StackedPytree([_moving_link(pair) for pair in group.pairs])
-    sign = 1 if is_fixed_to_world(group.first.a) else -1
-
-    def relative_jacobian(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:
-        link = links[number]
-        v = np.array([kinematics.spatial_velocities[link, k] for k in range(6)])
-        return sign * point_transform(p), v
-
-    return relative_jacobian
+def _jacobian_by_wrench(tree: Tree, group: PairGroup, kinematics: GroupKinematics) -> RelativeJacobian:
+    """Relative Jacobian by the spatial velocity of b relative to a: a point p has the velocity v + w x p."""
+    links = links_of(tree, group)
+    return lambda number, p: (point_transform(p), kinematics.relative_velocity(links[number]))
 
 
-def _jacobian_of_velocities(tree: Tree, group: PairGroup, kinematics: GroupKinematics) -> RelativeJacobian:
-    """Relative Jacobian of pairs of moving shapes, by the generalised velocities between them; padded
-    columns are zero.
-    """
+def _jacobian_by_velocities(
+    screws: JointScrews, layout: _Layout, kinematics: GroupKinematics
+) -> RelativeJacobian:
+    """Relative Jacobian by the generalised velocities that move one of the links; padded columns are zero."""
     entries = []
-    for pair in group.pairs:
-        own, speeds = signs(tree, pair), _columns(tree, pair)
-        entries.append((speeds, [*own.values(), *[0.0] * (len(speeds) - len(own))]))
+    for pair, speeds in zip(layout.group.pairs, layout.columns, strict=True):
+        own = screws.signs(_links(pair))
+        entries.append((speeds, [*map(float, own.values()), *[0.0] * (len(speeds) - len(own))]))
     stacked = StackedPytree(entries)
 
     def relative_jacobian(number: Any, p: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -20,31 +20,26 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.collision import Pair, PairGroup, StoredPlacements, contact_points_between, pair_groups
+from zwang.collision import Pair, PairGroup, contact_points_between, pair_groups
 from zwang.collision.penetration import with_search_margin
-from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact, link_screws_at
-from zwang.constraint.contact_groups import contact_rows
+from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact
+from zwang.constraint.contact_groups import UNROLLED_PAIRS, contact_rows, group_kinematics, links_of
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, equality_rows
 from zwang.constraint.hard import hard_constraint_rows, is_hard_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import RowGroup, Rows, concatenated
-from zwang.mechanism.tree import WORLD
 from zwang.scalar import (
-    MutableArray,
     absolute,
     divide,
-    empty,
     fori_loop,
     logical_and,
     logical_or,
     minimum,
     where,
 )
-from zwang.scalar.stacked_pytree import StackedPytree
 
 NEVER = 1e10  # [s] in place of the time at which no contact closes
-UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
 
 
 def hard_contact_pairs(pairs: Sequence[Pair]) -> list[Pair]:
@@ -84,19 +79,13 @@ def _over_contact_points(
 ) -> Any:
     """The carry after function(signed distance, normal velocity, carry) for the contact points of pairs."""
     pairs = [with_search_margin(pair) for pair in pairs]
-    velocities = _spatial_velocities(context)
-    shapes = StoredPlacements(pairs, context.poses)
-    world = len(context.mechanism.tree.links)
+    kinematics = group_kinematics(context, pairs)
     for group in pair_groups(pairs, [0] * len(pairs)):
-        links = StackedPytree([
-            tuple(world if shape.placement.link == WORLD else shape.placement.link for shape in (p.a, p.b))
-            for p in group.pairs
-        ])  # fmt: skip
+        links = links_of(context.mechanism.tree, group)
 
         def visit(number: Any, carry: Any, group: PairGroup = group, links: Any = links) -> Any:
-            V_a, V_b = (np.array([velocities[link, k] for k in range(6)]) for link in links[number])
-            V = V_b - V_a
-            for point in contact_points_between(group.pair(number), *group.placed(number, shapes)):
+            V = kinematics.relative_velocity(links[number])
+            for point in contact_points_between(group.pair(number), *group.placed(number, kinematics.shapes)):
                 # normal velocity of b relative to a at the contact point: n (v + w x p)
                 u = point.frame[0] @ (V[:3] + cross(V[3:], point.position))
                 carry = function(point.distance, u, carry)
@@ -104,16 +93,6 @@ def _over_contact_points(
 
         carry = fori_loop(0, len(group), visit, carry, unroll=len(group) <= UNROLLED_PAIRS)
     return carry
-
-
-def _spatial_velocities(context: RowContext) -> MutableArray:
-    """Spatial velocities (links + 1, 6) of the links about the world's origin, the world's last."""
-    found = [*link_screws_at(context).spatial_velocities(np.array(context.v)), np.zeros(6)]
-    store = empty((len(found), 6))
-    for i, V in enumerate(found):
-        for k in range(6):
-            store = store.set((i, k), V[k])
-    return store
 
 
 def closes_by_impact(rows: Rows, force_of: Callable[[Any], Any], resting_speed: Any) -> Any:
@@ -141,7 +120,7 @@ def any_acting(
     for group in rows.row_groups:
         if group.hard:
             found = _any_in_group(group, start, force_of, holds, found)
-        start += len(group.names) * group.size
+        start += len(group) * group.size
     return found
 
 

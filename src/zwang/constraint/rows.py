@@ -21,17 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.compacted_rows import CompactedRows
+from zwang.constraint.row_arrays import HARD, PER_ROW, STORED, WRENCH, RowArrays, WorldRows
 from zwang.deprecation import renamed_attributes
+from zwang.mechanism.tree import WORLD
 from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, divide, is_zero, where
 
 WarmStart = Callable[[int], MutableArray]
 """A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
-PER_ROW = ("aref", "R", "position", "velocity", "margin", "impedance", "inverse_weight", "bound", "active")
-STORED = ("D", *(name for name in PER_ROW if name != "active"))  # fields of a `RowGroup`
-HARD = {"D": np.inf, "R": 0}  # their values where rows are hard, which are not stored
 
 
 class Cone(NamedTuple):
@@ -71,11 +69,23 @@ class JointScrews(NamedTuple):
             link = self.parents[link]
         return found
 
-    def jacobian(self, link: int, nv: int) -> np.ndarray:
-        """Jacobian B (6, nv) of a link's spatial velocity B v."""
+    def signs(self, links: tuple[int, int]) -> dict[int, int]:
+        """The velocities that move the second of two links (1), or the first (-1); those that move both are
+        omitted.
+        """
+        first, second = (set(self.path(link)) for link in links)
+        return {
+            k: 1 if i in second else -1
+            for i in sorted(first ^ second)
+            for k in range(self.velocities[i].start, self.velocities[i].stop)
+        }
+
+    def jacobian(self, nv: int, link: int, other: int = WORLD) -> np.ndarray:
+        """Jacobian B (6, nv) of the spatial velocity B v of a link relative to another one."""
         B = np.zeros((6, nv), int).astype(object)
-        for i in self.path(link):
-            B[:, self.velocities[i]] = self.columns[i]
+        S = np.concatenate(self.columns, axis=1)
+        for k, sign in self.signs((other, link)).items():
+            B[:, k] = sign * S[:, k]
         return B
 
     def spatial_velocities(self, v: Any) -> list[np.ndarray]:
@@ -126,42 +136,49 @@ class JointScrews(NamedTuple):
             subtree[parent] = subtree[parent] + subtree[i] if parent in subtree else subtree[i]
 
 
-class RowSlice(NamedTuple):
-    """The values of n rows for each block of a group, in an array over all rows; start: that of block 0."""
-
-    array: MutableArray
-    start: int
-    n: int
-
-    def __getitem__(self, index: tuple[Any, int]) -> Any:
-        k, i = index
-        return self.array[self.start + k * self.n + i]
-
-
 @dataclass(frozen=True)
 class RowGroup:
-    """The rows of all contacts of a pair-type group, in arrays: many blocks of n rows of the same form.
+    """The rows of all contacts of a pair-type group: many blocks of n rows of the same form.
 
-    kinds (n,). names and order: the name of each block, and its place among all contacts. Block k depends
-    on the velocities columns[k] only; with by_link it depends on the spatial velocity of the one link in
-    columns[k], and J multiplies that. Arrays with one entry a block: active (count,), 1 or 0; J (count, n
-    width), row by row; values: the fields of `STORED`, each (count, n), defined where the block is active.
-    hard: whether R = 0. cone: the cone of block k, or None. any_active: whether any block is active.
-    active_indices: the active blocks.
+    kinds (n,). names and order: the name of each block, and its place among all contacts. links: of block k,
+    of both bodies; -1: the world. columns: the velocities that J of block k multiplies; without them it
+    multiplies the spatial velocity (6,) of the second link relative to the first, so that J^T f is the wrench
+    on it. arrays: those of the rows, defined where a block is active; row, entry: the first of this group's
+    rows, and of its entries of J, there. hard: whether R = 0. active (count,): 1 where a block is, else 0.
+    cone: that of block k, or None. any_active: whether any block is active. active_indices: the active ones.
     """
 
     kinds: tuple[str, ...]
     names: tuple[str, ...]
     order: tuple[int, ...]
+    links: tuple[tuple[int, int], ...]
     columns: tuple[tuple[int, ...], ...]
-    by_link: bool
+    arrays: RowArrays
+    row: int
+    entry: int
     hard: bool
     active: MutableArray
-    J: MutableArray
-    values: dict[str, Any]
     cone: Callable[[Any], Cone | None]
     any_active: Any
     active_indices: ActiveIndices | AppendedIndices
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def by_wrench(self) -> bool:
+        """Whether J multiplies the relative spatial velocity of the links."""
+        return not self.columns
+
+    @property
+    def moves_second(self) -> bool:
+        """Whether the first of the links is the world, in all blocks."""
+        return self.links[0][0] == WORLD
+
+    @property
+    def width(self) -> int:
+        """The number of columns of J."""
+        return WRENCH if self.by_wrench else len(self.columns[0])
 
     @property
     def size(self) -> int:
@@ -169,15 +186,21 @@ class RowGroup:
         return len(self.kinds)
 
     def jacobian(self, k: Any) -> np.ndarray:
-        """J (n, width) of block k, which multiplies its columns."""
-        n = self.size
-        return np.array([self.J[k, e] for e in range(self.J.shape[1])]).reshape(n, -1)
+        """J (n, width) of block k."""
+        shape = self.size, self.width
+        first = self.entry + k * (self.size * self.width)
+        return np.array([self.arrays.J[first + e] for e in range(shape[0] * shape[1])]).reshape(shape)
 
     def read(self, name: str, k: Any) -> np.ndarray:
         """The values (n,) of one field of block k."""
-        if name not in self.values:
+        if self.hard and name in HARD:
             return np.full(self.size, HARD[name])
-        return np.array([self.values[name][k, i] for i in range(self.size)])
+        first = self.row + k * self.size
+        return np.array([self.arrays.values[name][first + i] for i in range(self.size)])
+
+    def velocities(self, k: int, screws: JointScrews) -> tuple[int, ...]:
+        """The generalised velocities on which block k depends."""
+        return tuple(screws.signs(self.links[k])) if self.by_wrench else self.columns[k]
 
     def block(self, k: int, screws: JointScrews, nv: int) -> Rows:
         """The rows of block k with their J (n, nv), zeros where it is inactive."""
@@ -188,8 +211,9 @@ class RowGroup:
             return scalar_array([x if is_zero(x) else where(active, x, otherwise) for x in np.ravel(values)])
 
         narrow = masked("J", self.jacobian(k)).reshape(self.size, -1)
-        if self.by_link:
-            J = narrow @ screws.jacobian(self.columns[k][0], nv)
+        if self.by_wrench:
+            other, link = self.links[k]
+            J = narrow @ screws.jacobian(nv, link, other)
         else:
             J = np.zeros((self.size, nv), int).astype(object)
             for c, column in enumerate(self.columns[k]):  # columns that pad a block are repeated, and zero
@@ -213,7 +237,7 @@ class Rows:
     active. impedance: d. inverse_weight: the approximate diagonal of A = J M^-1 J^T from which R was
     computed. bound: the largest friction force, else 0. active: whether the row is active; an inactive row
     has no force. row_groups: the rows of contacts, in arrays, with the joint screws of their links.
-    compacted: all rows in compacted form, and then n is 0.
+    of_worlds: the active rows of each world, or None.
     """
 
     names: tuple[str, ...]
@@ -231,7 +255,7 @@ class Rows:
     cones: tuple[Cone, ...] = ()
     screws: JointScrews | None = None
     row_groups: tuple[RowGroup, ...] = ()
-    compacted: CompactedRows | None = None
+    of_worlds: WorldRows | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -239,7 +263,7 @@ class Rows:
     @property
     def count(self) -> int:
         """The number of all rows, those of groups, active or not, included."""
-        return len(self) + sum(len(group.names) * group.size for group in self.row_groups)
+        return len(self) + sum(len(group) * group.size for group in self.row_groups)
 
     @property
     def starts(self) -> dict[str, int]:
@@ -248,7 +272,7 @@ class Rows:
         start = len(self)
         for group in self.row_groups:
             found |= {name: start + k * group.size for k, name in enumerate(group.names)}
-            start += len(group.names) * group.size
+            start += len(group) * group.size
         return found
 
     @property
@@ -270,6 +294,12 @@ class Rows:
         return [is_zero(R) for R in self.R]
 
     @property
+    def stored_values(self) -> dict[str, np.ndarray]:
+        """The values (n,) that are stored of rows in arrays; some of hard rows are known."""
+        known = HARD if any(self.hard) else ()
+        return {name: getattr(self, name) for name in STORED if name not in known}
+
+    @property
     def D(self) -> np.ndarray:
         """1 / R; 0 where the row is inactive; inf where it is hard."""
         return scalar_array(
@@ -284,14 +314,6 @@ class Rows:
     def replaced(self, **changes: Any) -> Rows:
         """The same rows with other values."""
         return replace(self, **changes)
-
-    def with_array(self, name: str, values: MutableArray) -> Rows:
-        """The same rows with the values (count,) of one field, those of groups after the others."""
-        own, start, groups = {name: scalar_array([values[i] for i in range(len(self))])}, len(self), []
-        for group in self.row_groups:
-            groups.append(replace(group, values={**group.values, name: RowSlice(values, start, group.size)}))
-            start += len(group.names) * group.size
-        return replace(self, row_groups=tuple(groups), **(own if name in PER_ROW else {}))
 
     def as_cone(self, cone: Cone) -> Rows:
         """These rows as those of one elliptic cone."""
@@ -327,7 +349,7 @@ class Rows:
             assert screws is not None
             chosen = [(place, k) for k, place in enumerate(group.order) if listed(group, k)]
             found.update({place: group.block(k, screws, nv) for place, k in chosen})
-        rows = replace(self.select(own), row_groups=(), screws=None)
+        rows = replace(self.select(own), row_groups=(), screws=None, of_worlds=None)
         return concatenated([rows, *(block for _, block in sorted(found.items()))], nv)
 
     def indices(self, *kinds: str) -> list[int]:

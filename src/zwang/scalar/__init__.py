@@ -35,7 +35,7 @@ from zwang.scalar.backend import (
 from zwang.scalar.compact_loop import (
     AppendedIndices,
     Appender,
-    CompactedRecords,
+    CompactedItems,
     compact,
     pack_signs,
     unpack_signs,
@@ -101,7 +101,7 @@ __all__ = [
     "Appender",
     "ArrayBackend",
     "Backend",
-    "CompactedRecords",
+    "CompactedItems",
     "FloatBackend",
     "MutableArray",
     "Table",

@@ -1,4 +1,4 @@
-"""Compaction: each world keeps the records that it needs, without gaps, in an array of its own."""
+"""Compaction: each world keeps the numbers of the items that it needs, without gaps."""
 
 from __future__ import annotations
 
@@ -14,71 +14,76 @@ SIGNS_PER_WORD = 12  # 24 bits, which single precision holds
 
 
 class Appender(NamedTuple):
-    """Records while they are appended: to be carried through loops and branches.
+    """The numbers of items while they are appended: to be carried through loops and branches.
 
-    records (size, width): by the number of the item. numbers (size,): those of the items appended first, from
-    the front, and of those appended last, from the back; front, back: how many there are of each.
+    numbers (size,): those of the items appended first, from the front, and of those appended last, from the
+    back; front, back: how many there are of each.
     """
 
-    records: MutableArray
     numbers: MutableArray
     front: Any
     back: Any
 
-    def append(self, number: Any, record: Sequence[Any], last: Any = False) -> Appender:
-        """The records of these items and of item `number`, an index below size, which has not been appended;
-        last: whether it is placed behind all items for which that is false.
+    def append(self, number: Any, last: Any = False) -> Appender:
+        """These items and item `number`, an index, which has not been appended; last: whether it is placed
+        behind all items for which that is false.
         """
-        records, size = self.records, self.numbers.shape[0]
-        for c, x in enumerate(record):
-            records = records.set((number, c), x)
+        size = self.numbers.shape[0]
         numbers = self.numbers.scatter(where(last, size - 1 - self.back, self.front), 1.0 * number)
         step = where(last, 0.0, 1.0)
-        return Appender(records, numbers, self.front + step, self.back + (1.0 - step))
+        return Appender(numbers, self.front + step, self.back + (1.0 - step))
 
 
-class CompactedRecords(NamedTuple):
-    """The records that each world has appended, contiguously.
+class CompactedItems(NamedTuple):
+    """The items that each world has appended, contiguously, by their numbers.
 
-    size: the largest number of records. count: the number that this world has. numbers (size,) of the items,
-    and records (size, width), both zero from the count of this world to `lane_count`, undefined behind it.
+    count: how many this world has. numbers (size,): zero from the count of this world to `lane_count`,
+    undefined behind it.
     """
 
-    size: int
     count: Any
     numbers: MutableArray
-    records: MutableArray
+
+    @property
+    def size(self) -> int:
+        """The largest number of items."""
+        return self.numbers.shape[0]
 
     @property
     def lane_count(self) -> Any:
-        """The largest count of the lanes, as the bound of a loop over the records."""
+        """The largest count of the lanes, as the bound of a loop over the items."""
         return lane_maximum(self.count, self.size)
 
-    def __getitem__(self, k: Any) -> list[Any]:
-        """Record k."""
-        return [self.records[k, c] for c in range(self.records.shape[1])]
+    def has(self, k: Any) -> Any:
+        """Whether this world has an item at index k."""
+        return 1.0 * k < self.count
+
+    def read(self, array: MutableArray, k: Any, width: int) -> list[Any]:
+        """The entries of item k in an array with `width` entries for every number, one item after the other;
+        zeros where this world has no such item.
+        """
+        has, start = self.has(k), self.numbers[k] * width
+        return [where(has, array.gather(start + c), 0.0) for c in range(width)]
 
 
-def compact(size: int, width: int, fill: Callable[[Appender], Appender]) -> CompactedRecords:
-    """The records (width,) that `fill` appends, of at most `size` items.
+def compact(size: int, fill: Callable[[Appender], Any]) -> tuple[CompactedItems, Any]:
+    """The items, at most `size`, that each world appends in fill(appender) -> (appender, other values); and
+    the other values.
 
-    In compiled code a loop over the result runs as often as the world of the lanes with the most records
+    In compiled code a loop over the result runs as often as the world of the lanes with the most items
     needs, whereas a loop over `ActiveIndices` runs over the items that any of them needs.
     """
-    appended = fill(Appender(empty((size, width)), empty(size), 0.0, 0.0))
+    appended, others = fill(Appender(empty(size), 0.0, 0.0))
     front, count = appended.front, appended.front + appended.back
 
-    def copy(k: Any, arrays: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
-        place, inside = 1.0 * k, 1.0 * k < count
+    def copy(k: Any, numbers: MutableArray) -> MutableArray:
+        place = 1.0 * k
         index = where(place < front, place, size - 1 - (place - front))
-        number = where(inside, appended.numbers.gather(where(inside, index, 0.0)), 0.0)
-        numbers, records = arrays
-        for c, x in enumerate([appended.records.gather(number * width + c) for c in range(width)]):
-            records = records.set((k, c), where(inside, x, 0.0))
-        return numbers.set(k, number), records
+        number = where(place < count, appended.numbers.gather(index), 0.0)
+        return numbers.set(k, number)
 
-    arrays = empty(size), empty((size, width))
-    return CompactedRecords(size, count, *fori_loop(0, lane_maximum(count, size), copy, arrays))
+    numbers = fori_loop(0, lane_maximum(count, size), copy, empty(size))
+    return CompactedItems(count, numbers), others
 
 
 class AppendedIndices(NamedTuple):

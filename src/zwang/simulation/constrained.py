@@ -154,18 +154,18 @@ def solve_constrained(
     return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)
 
 
-def active_rows(context: RowContext, *, warm_start: Any) -> Rows:
+def active_rows(context: RowContext, *, warm_start: Any = None) -> Rows:
     """The constraint rows, contacts included; on floats only those that are active, in one table."""
     return without_inactive_rows(constraint_rows(context, warm_start=warm_start))
 
 
 def without_inactive_rows(rows: Rows) -> Rows:
     """The active rows in one table, where it is known which are active, as on floats; else all rows."""
-    if rows.compacted is not None:
+    if rows.of_worlds is not None:
         return rows
     groups = rows.row_groups
     known = all(value_is_constant(active) for active in [*rows.active, *(g.any_active for g in groups)])
-    known = known and all(value_is_constant(g.active[k]) for g in groups for k in range(len(g.names)))
+    known = known and all(value_is_constant(g.active[k]) for g in groups for k in range(len(g)))
     return rows.only_active() if known else rows
 
 
@@ -273,7 +273,7 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
     """
     released = bearings.released
     if released is None:
-        return active_rows(context, warm_start=None).without_groups(), None
+        return active_rows(context).without_groups(), None
     kinematics = released.kinematics(context.q, context.v)
     rows = active_rows(
         context._replace(
@@ -282,8 +282,7 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
             v=kinematics.v,
             kinematics=kinematics.with_computed_poses(),
             inverse_weights=released.inverse_weights(context.inverse_weights),
-        ),
-        warm_start=None,
+        )
     ).without_groups()
     state = bearing_state(released, kinematics, bearings.applied, rows)
     return rows.replaced(J=rows.J[:, released.columns]), state

@@ -13,15 +13,15 @@ import numpy as np
 from zwang.collision import FAR, ContactPoint, Pair, candidate_pairs, contact_points, passes_broad_phase
 from zwang.constraint.contact import (
     contact_name,
-    contact_of,
     is_hard_contact,
     link_screws_at,
-    rows_of_contact,
+    pair_inverse_weights,
+    surface_velocity_of,
 )
+from zwang.constraint.contact_groups import point_transform, rows_of_contact_point
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tree import WORLD
 from zwang.scalar import cond, where
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.solver.cones import cone_force, row_force
@@ -74,17 +74,16 @@ def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -
         return
     screws = link_screws_at(context)
     v, a = np.array(context.v), np.array(solution.acceleration)
-    # spatial velocities and accelerations of the links
-    link_v, link_a = screws.spatial_velocities(v), screws.spatial_velocities(a)
+    # spatial velocities and accelerations of the links, and of the world, WORLD = -1
+    link_v, link_a = ([*screws.spatial_velocities(x), np.zeros(6, int)] for x in (v, a))
     starts, active = ({}, {}) if rows is None else (rows.starts, rows.active_by_name)
     for pair in pairs:
         if is_hard_contact(pair) or mechanism.options.noslip_iterations:
             yield from _contacts_with_rows(context, pair, starts, active, solution)
             continue
-        link = max(pair.a.placement.link, pair.b.placement.link)
-        fixed = WORLD in (pair.a.placement.link, pair.b.placement.link)
-        own = (link_v[link], link_a[link]) if fixed else (v, a)
-        yield from _soft_contacts(context._replace(v=own[0]), pair, own[1])
+        first, second = pair.a.placement.link, pair.b.placement.link
+        relative = (moving[second] - moving[first] for moving in (link_v, link_a))
+        yield from _soft_contacts(context, pair, *relative)
 
 
 def _contacts_with_rows(
@@ -110,15 +109,15 @@ def _contacts_with_rows(
         yield ContactState(active, point.distance, point.position, point.frame, force)
 
 
-def _soft_contacts(context: RowContext, pair: Pair, a: Any) -> list[ContactState]:
+def _soft_contacts(context: RowContext, pair: Pair, V: Any, A: Any) -> list[ContactState]:
     """The contacts of a soft pair, computed only if the shapes are close in some world.
 
-    a: the acceleration that the Jacobian of the pair multiplies.
+    V, A (6,): the spatial velocity and acceleration of the link of b relative to that of a.
     """
 
     def found() -> list[Any]:
         return [
-            _soft_contact(context, pair, point, k, a)._asdict()
+            _soft_contact(context, pair, point, V, A)._asdict()
             for k, point in enumerate(contact_points(pair, context.poses))
         ]
 
@@ -127,10 +126,13 @@ def _soft_contacts(context: RowContext, pair: Pair, a: Any) -> list[ContactState
     return [ContactState(**values) for values in cond(near, found, lambda: [far] * pair.count)]
 
 
-def _soft_contact(context: RowContext, pair: Pair, point: ContactPoint, number: int, a: Any) -> ContactState:
-    """A soft contact, with the force f = -s'(J a - aref)."""
-    rows = rows_of_contact(context, contact_of(context, pair, point, number, True))
-    residual, D = rows.J @ a - rows.aref, rows.D
+def _soft_contact(context: RowContext, pair: Pair, point: ContactPoint, V: Any, A: Any) -> ContactState:
+    """A soft contact, with the force f = -s'(J A - aref)."""
+    rows = rows_of_contact_point(
+        context, pair, point, (point_transform(point.position), V), pair_inverse_weights(context, pair),
+        moving=surface_velocity_of(context, pair, point),
+    )  # fmt: skip
+    residual, D = rows.J @ A - rows.aref, rows.D
     if rows.cones:
         force = cone_force(rows.cones[0], D, residual)[0]
     else:

@@ -213,12 +213,9 @@ def _active_count(model: ConstraintModel, motion: ConstrainedMotion, widening: f
         row_context(
             model.mechanism, motion.kinematics, inverse_weights=model.weights, timestep=model.h,
             settling_time=model.settling_time, widening=widening,
-        ),
-        warm_start=None,
+        )
     )  # fmt: skip
     count = reduce(lambda total, active: total + where(active, 1.0, 0.0), rows.active, 0.0)
     for group in rows.row_groups:
-        count = fori_loop(
-            0, len(group.names), lambda k, n, g=group: n + where(g.active[k] > 0, 1.0, 0.0), count
-        )
+        count = fori_loop(0, len(group), lambda k, n, g=group: n + where(g.active[k] > 0, 1.0, 0.0), count)
     return count

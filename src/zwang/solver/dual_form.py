@@ -1,4 +1,5 @@
-"""The problem of Newton's method in dual (Delassus) form, on compacted rows: the forces are the unknowns.
+"""The problem of Newton's method in dual (Delassus) form, on the active rows of each world: the forces are
+the unknowns.
 
     A = J M^-1 J^T,    y = y0 + A f,    y0 = J a_free - aref,    a = a_free + M^-1 J^T f
     linear rows, f = -D y:    (A + 1/D) f = -y0 - A f_bound    with the forces f_bound of rows at a bound
@@ -17,7 +18,8 @@ import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
 from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
-from zwang.constraint.compacted_rows import CompactedRows
+from zwang.constraint.row_arrays import WorldRows
+from zwang.constraint.rows import scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     ActiveIndices,
@@ -43,7 +45,7 @@ LOWER, LINEAR, UPPER = 1.0, 2.0, 3.0  # row status: force at the lower bound, li
 
 
 class DualProblem(NamedTuple):
-    """The problem in dual form; all arrays are of the compacted rows of each world.
+    """The problem in dual form; all arrays are of the active rows of each world.
 
     n: the largest number of active rows in any lane; blocks: the number of blocks of rows that contain them.
     X = L^-T J^T (size, nv) with M = L^T D L; A = J M^-1 J^T, the Delassus matrix (size, size); y0 (size,); D
@@ -95,14 +97,15 @@ class _Forces(NamedTuple):
 
 class DualForm(NamedTuple):
     """The problem in dual form, the status to start from, the rows and the problem from which it stems, and
-    the factors of the mass matrix.
+    the factors of the mass matrix; count: the number of rows outside groups.
     """
 
     p: DualProblem
     status: MutableArray
-    compacted: CompactedRows
+    rows: WorldRows
     problem: GaussProblem
     factors: Any
+    count: int
 
     @property
     def is_warm(self) -> bool:
@@ -118,7 +121,7 @@ class DualForm(NamedTuple):
 
     def has_no_rows(self) -> Any:
         """Whether no row is active."""
-        return self.compacted.rows.count < 1
+        return self.rows.items.count < 1
 
     def initial_gradient(self, point: _Forces, status: MutableArray) -> tuple[()]:
         """Nothing: the direction does not need a gradient."""
@@ -174,61 +177,63 @@ class DualForm(NamedTuple):
         return _Forces(f, y), status, step
 
     def solution(self, point: _Forces, status: MutableArray) -> Solution:
-        """a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f, and the status of every row; the forces are not
-        reported.
-        """
-        p, compacted, (L, reciprocals) = self.p, self.compacted, self.factors
+        """a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f, and the force and the status of every row."""
+        p, items, (L, reciprocals) = self.p, self.rows.items, self.factors
 
         def add_row(k: Any, g: np.ndarray) -> np.ndarray:
             return g + point.f[k] * _row(p.X, k)
 
-        def store(k: Any, codes: MutableArray) -> MutableArray:
-            inside = 1.0 * k < compacted.rows.count
-            return cond(inside, lambda c: c.scatter(compacted.rows.numbers[k], status[k]), lambda c: c, codes)
+        def by_number(values: MutableArray) -> MutableArray:
+            def store(k: Any, found: MutableArray) -> MutableArray:
+                return cond(
+                    items.has(k), lambda x: x.scatter(items.numbers[k], values[k]), lambda x: x, found
+                )
+
+            return p.for_all_rows(store, zeros(items.size))
 
         generalised_force = p.for_all_rows(add_row, np.zeros(len(self.problem.a_free)))
         change = solve_unit_lower(L, self.problem.parents, generalised_force * np.array(reciprocals))
-        codes = p.for_all_rows(store, zeros(compacted.rows.size))
-        return Solution(self.problem.a_free + change, np.zeros(0), 0.0, True, row_status=codes)
+        f = by_number(point.f)
+        own = scalar_array([f[i] for i in range(self.count)])
+        a = self.problem.a_free + change
+        return Solution(a, own, 0.0, True, row_status=by_number(status), row_force=f)
 
 
-def dual_form(problem: GaussProblem, compacted: CompactedRows) -> DualForm:
-    """The dual form of the active rows of each world."""
+def dual_form(problem: GaussProblem, rows: WorldRows, count: int) -> DualForm:
+    """The dual form of the active rows of each world; count: the number of rows outside groups."""
     factors = ltdl(problem.M, problem.parents)
-    return DualForm(*_dual_problem(problem, compacted, factors), compacted, problem, factors)
+    return DualForm(*_dual_problem(problem, rows, factors), rows, problem, factors, count)
 
 
-def _dual_problem(
-    problem: GaussProblem, compacted: CompactedRows, factors: Any
-) -> tuple[DualProblem, MutableArray]:
+def _dual_problem(problem: GaussProblem, rows: WorldRows, factors: Any) -> tuple[DualProblem, MutableArray]:
     """The problem in dual form, and the initial status of its rows."""
-    n = compacted.rows.lane_count
-    blocks, pairs = (table([-(-k // of) for k in range(compacted.rows.size + 1)])[n] for of in (SIDE, 2))
-    X, numbers, status = _row_arrays(problem, compacted, factors[0], n)
+    n = rows.items.lane_count
+    blocks, pairs = (table([-(-k // of) for k in range(rows.items.size + 1)])[n] for of in (SIDE, 2))
+    X, numbers, status = _row_arrays(problem, rows, factors[0], n)
     A = _delassus_matrix(X, np.array(factors[1]), pairs)
     lower, upper = numbers.get("lower"), numbers.get("upper")
     return DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
 
 
 def _row_arrays(
-    problem: GaussProblem, compacted: CompactedRows, L: Any, n: Any
+    problem: GaussProblem, rows: WorldRows, L: Any, n: Any
 ) -> tuple[MutableArray, dict[str, MutableArray], MutableArray]:
     """X, y0, D and bounds of all rows, and their initial status.
 
-    The initial status is the stored one or, where none is stored, that at the free acceleration.
+    The initial status is the known one or, where none is known, that at the free acceleration.
     """
-    capacity, nv = -(-compacted.rows.size // SIDE) * SIDE, len(problem.a_free)
-    fields = ["y0", "D", *(("lower", "upper") if compacted.has_bounds else ())]
+    capacity, nv = -(-rows.items.size // SIDE) * SIDE, len(problem.a_free)
+    fields = ["y0", "D", *(("lower", "upper") if rows.bounds is not None else ())]
 
     def enter(k: Any, carry: Any) -> Any:
         X, numbers, status = carry
-        row, J = compacted.row(k), compacted.jacobian(k)
+        J, D, bounds, known = rows.jacobian(k), rows.value("D", k), rows.force_bounds(k), rows.known_status(k)
         for j, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
             X = X.set((k, j), x)
-        y0, code = J @ problem.a_free - row.aref, row.status
-        values = {"y0": y0, "D": row.D, "lower": row.lower, "upper": row.upper}
+        y0 = J @ problem.a_free - rows.value("aref", k)
+        values = {"y0": y0, "D": D, "lower": bounds[0], "upper": bounds[1]}
         numbers = {name: numbers[name].set(k, values[name]) for name in fields}
-        return X, numbers, status.set(k, where(code > 0, code, _row_status(row.D, y0, row.lower, row.upper)))
+        return X, numbers, status.set(k, where(known > 0, known, _row_status(D, y0, *bounds)))
 
     arrays = {name: empty(capacity) for name in fields}
     return fori_loop(0, n, enter, (empty((capacity, nv)), arrays, empty(capacity)))

@@ -160,9 +160,7 @@ def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
     Where more contacts are active than there is memory for, the count exceeds the capacity, and the values of
     the last block are meaningless.
     """
-    cones = sum(
-        len(group.columns) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups
-    )
+    cones = sum(len(group) * (1 if "cone" in group.kinds else group.size) for group in rows.row_groups)
     most = max(FEWEST_CONTACTS, CONTACTS_PER_VELOCITY * primal.nv)
     capacity = len(rows.cones) + sum(kind != "cone" for kind in rows.kinds) + min(cones, most)
     nx = primal.nv + 6 * len(primal.link_numbers)
@@ -260,7 +258,7 @@ def _row_arrays(
     """X = L^-T J^T by rows (n, nv), and g = J a_free - aref (n,)."""
     nv = primal.nv
     link_jacobians = [
-        (nv + 6 * k, rows.screws.jacobian(link, nv))
+        (nv + 6 * k, rows.screws.jacobian(nv, link))
         for link, k in primal.link_numbers.items()
         if rows.screws is not None
     ]

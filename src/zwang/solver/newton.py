@@ -115,9 +115,9 @@ def newton(
     one. tolerance: of the error, relative to the largest force in it. The method also terminates when no row
     changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
     """
-    compacted = rows.compacted
+    own = rows.of_worlds
     form: ProblemForm = (
-        primal_form(problem, rows, start) if compacted is None else dual_form(problem, compacted)
+        primal_form(problem, rows, start) if own is None else dual_form(problem, own, len(rows))
     )
     method = _Method(form, tolerance)
 

@@ -81,14 +81,19 @@ class NoslipProblem:
                 found.append(FrictionalContact(block.start, block.number, block.start, form, friction, trees))
         first, start = len(self.cost.blocks), len(self.rows)
         for group in self.rows.row_groups:
-            for k, own in enumerate(group.columns):
-                cone, trees = group.cone(k), self.trees_of(_velocities(self.rows, group, own))
+            for k, own in enumerate(self._velocities(group)):
+                cone, trees = group.cone(k), self.trees_of(own)
                 form, friction = (cone is not None, group.size), () if cone is None else cone.friction
                 at = len(self.rows) + group.order[k], first + k, start + k * group.size
                 found.append(FrictionalContact(*at, form, friction, trees))
-            first += len(group.columns)
-            start += len(group.columns) * group.size
+            first += len(group)
+            start += len(group) * group.size
         return [contact for contact in found if contact.form[1] > 1]
+
+    def _velocities(self, group: RowGroup) -> list[tuple[int, ...]]:
+        """The generalised velocities on which each block of a group depends."""
+        assert self.rows.screws is not None
+        return [group.velocities(k, self.rows.screws) for k in range(len(group))]
 
     def trees_of(self, velocities: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({self.tree_of[k] for k in velocities}))
@@ -119,11 +124,11 @@ class NoslipProblem:
     def _jacobians(self, group: RowGroup) -> Callable[[Any, RowBlock], np.ndarray]:
         """J (n, nv) of block k of a group, as a function of k and the block."""
         nv, screws = self.cost.nv, self.rows.screws
-        if not group.by_link:
+        if not group.by_wrench:
             return lambda _, block: _scattered(block, nv)
         assert screws is not None
         S = np.concatenate(screws.columns, axis=1)
-        moved = [set(_velocities(self.rows, group, own)) for own in group.columns]
+        moved = [set(own) for own in self._velocities(group)]
         masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
         return lambda k, block: np.array(masks[k]) * (block.J @ S)
 
@@ -162,7 +167,7 @@ class NoslipProblem:
                 if len(trees) > 1:
                     carry = cond(block.active, lambda c, t=trees: merge(t, c), lambda c: c, carry)
             for group, _ in self.cost.row_groups:
-                own = [self.trees_of(_velocities(self.rows, group, columns)) for columns in group.columns]
+                own = [self.trees_of(velocities) for velocities in self._velocities(group)]
                 if any(len(trees) > 1 for trees in own):
                     both = StackedPytree([(trees[0], trees[-1]) for trees in own])
                     carry = group.active_indices.for_each(lambda k, c, b=both: merge(b[k], c), carry)
@@ -186,9 +191,7 @@ class NoslipProblem:
             if trees:
                 total = cond(block.active, partial(add, trees[0], block), lambda total: total, total)
         for group, block_of in self.cost.row_groups:
-            first = StackedPytree(
-                [self.trees_of(_velocities(self.rows, group, c))[:1] for c in group.columns]
-            )
+            first = StackedPytree([self.trees_of(own)[:1] for own in self._velocities(group)])
             total = group.active_indices.for_each(
                 lambda k, total, of=block_of, first=first: add(first[k][0], of(k), total), total
             )
@@ -203,11 +206,11 @@ class NoslipProblem:
                 active = active.set(place[block.number], where(block.active, 1.0, 0.0))
         for group in self.rows.row_groups:
             if group.size > 1:
-                places = table([place[first + k] for k in range(len(group.columns))])
+                places = table([place[first + k] for k in range(len(group))])
                 active = fori_loop(
-                    0, len(group.columns), lambda k, t, g=group, at=places: t.set(at[k], g.active[k]), active
+                    0, len(group), lambda k, t, g=group, at=places: t.set(at[k], g.active[k]), active
                 )
-            first += len(group.columns)
+            first += len(group)
         return active
 
 
@@ -216,15 +219,6 @@ def _trees(parents: Sequence[int]) -> list[int]:
     roots = [[k, *ancestors(parents, k)][-1] for k in range(len(parents))]
     numbers = {root: t for t, root in enumerate(dict.fromkeys(roots))}
     return [numbers[root] for root in roots]
-
-
-def _velocities(rows: Rows, group: RowGroup, columns: Sequence[int]) -> Sequence[int]:
-    """The generalised velocities on which a block of a group depends."""
-    if not group.by_link:
-        return columns
-    assert rows.screws is not None
-    nv = rows.J.shape[1]
-    return [k for i in rows.screws.path(columns[0]) for k in range(nv)[rows.screws.velocities[i]]]
 
 
 def _scattered(block: RowBlock, nv: int) -> np.ndarray:

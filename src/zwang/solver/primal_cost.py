@@ -96,13 +96,13 @@ class PrimalCost:
         self.problem, self.rows = problem, rows
         self.nv = len(problem.a_free)
         self.count = rows.count
-        links = {link for group in rows.row_groups if group.by_link for (link,) in group.columns}
+        links = {max(both) for group in rows.row_groups if group.by_wrench for both in group.links}
         self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
         spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
         self.hessian = self._hessian(spans)
         self.blocks = [self._block_of_rows(number, *span) for number, span in enumerate(spans)]
         self.row_groups = self._group_readers()
-        self.block_count = len(self.blocks) + sum(len(row_group.columns) for row_group in rows.row_groups)
+        self.block_count = len(self.blocks) + sum(map(len, rows.row_groups))
 
     # -------------------------------------------------------------------------------------- blocks of rows
 
@@ -140,20 +140,25 @@ class PrimalCost:
         found, first, offset = [], len(self.blocks), len(self.rows)
         for row_group in self.rows.row_groups:
             found.append((row_group, self._group_reader(row_group, first, offset)))
-            first += len(row_group.columns)
-            offset += len(row_group.columns) * row_group.size
+            first += len(row_group)
+            offset += len(row_group) * row_group.size
         return found
 
     def _group_reader(self, row_group: RowGroup, first: int, offset: int) -> Callable[[Any], RowBlock]:
         """The function that reads one block of a group; first, offset: the numbers of the group's first
         block and row.
         """
-        columns = [self._link_columns(own[0]) if row_group.by_link else own for own in row_group.columns]
+        columns: Sequence[Sequence[int]] = row_group.columns
+        moves_second = True
+        if row_group.by_wrench:  # one of the links is the world: J multiplies the other's velocity
+            columns = [self._link_columns(max(both)) for both in row_group.links]
+            moves_second = row_group.moves_second
         places, n, columns_of = self._hessian_places(columns), row_group.size, StackedPytree(columns)
 
         def block(k: Any) -> RowBlock:
+            J = row_group.jacobian(k)
             return RowBlock(
-                first + k, offset + k * n, columns_of[k], places(k), row_group.jacobian(k),
+                first + k, offset + k * n, columns_of[k], places(k), J if moves_second else -J,
                 row_group.read("aref", k), row_group.read("D", k), row_group.kinds,
                 (0,) * n, row_group.cone(k), row_group.active_indices.flags[k] > 0, row_group.hard,
                 row_group.read("inverse_weight", k), True,
@@ -307,7 +312,7 @@ class PrimalCost:
         row_blocks += [
             RowBlocks(group.columns, group.active_indices, group.any_active)
             for group in rows.row_groups
-            if not group.by_link
+            if not group.by_wrench
         ]
         return UpdatedMatrix(M, parents, tree, row_blocks)
 
@@ -327,7 +332,7 @@ class PrimalCost:
             curvature = screws.stiffness_entries(stiffness)
             return _with_added(H, ((self.hessian.place(*entry), value) for entry, value in curvature.items()))
 
-        any_active = [row_group.any_active for row_group in self.rows.row_groups if row_group.by_link]
+        any_active = [row_group.any_active for row_group in self.rows.row_groups if row_group.by_wrench]
         return cond(reduce(logical_or, any_active), add, lambda H: H, H)
 
     def exact_line_search(

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.constraint.rows import PER_ROW, Cone, Rows, no_rows, scalar_array
+from zwang.constraint.row_arrays import PER_ROW
+from zwang.constraint.rows import Cone, Rows, no_rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.solver.cones import projected
 from zwang.solver.solution import Solution

@@ -58,7 +58,7 @@ def solve(
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
-    if rows.compacted is not None:
+    if rows.of_worlds is not None:
         return newton(problem, rows)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
