@@ -26,8 +26,8 @@ from zwang.algebra.updated_matrix import dense_entries
 from zwang.api.step_derivatives import settings_of, state_of, time_of
 from zwang.collision import Pair, candidate_pairs
 from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.constraint.contact import is_hard_contact
-from zwang.constraint.contact_groups import signs
+from zwang.constraint.contact import is_hard_contact, link_screws_at
+from zwang.constraint.contact_groups import links_of_pair
 from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows_of_mechanism import constraint_rows
@@ -241,7 +241,11 @@ class _LinearSystem:
 
     def _hessian(self, matrix: Mapping[tuple[int, int], Any], by_a: MutableArray) -> MutableArray:
         """The array of dr/da, whose lower triangle counts."""
-        coupled = {e for pair in self.pairs for e in dense_entries(list(signs(self.m.tree, pair)))}
+        coupled: set[tuple[int, int]] = set()
+        if self.context is not None:
+            screws = link_screws_at(self.context)
+            own = [screws.signs(links_of_pair(pair)) for pair in self.pairs]
+            coupled = {entry for columns in own for entry in dense_entries(list(columns))}
         for i, j in sorted(coupled | set(matrix)):
             by_a = by_a.set((i, j), matrix.get((i, j), 0.0) - by_a[i, j])
         return by_a

@@ -123,7 +123,7 @@ class _Layout(NamedTuple):
     def gathered(self, screws: JointScrews, status: MutableArray) -> Store:
         """The function that stores the rows of a block with wrenches in a `Gathering`; status: see there."""
         nv, n = screws.velocities[-1].stop, len(self.template)
-        signs = [screws.signs(_links(pair)) for pair in self.group.pairs]
+        signs = [screws.signs(links_of_pair(pair)) for pair in self.group.pairs]
         words = StackedPytree([tuple(pack_signs([own.get(k, 0) for k in range(nv)])) for own in signs])
         return lambda gathering, number, block, rows: gathering.stored(
             self.row + block * n, rows, words[number], status
@@ -361,7 +361,7 @@ def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dic
     return RowGroup(
         layout.template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),
-        tuple(_links(pair) for pair in group.pairs for _ in points),
+        tuple(links_of_pair(pair) for pair in group.pairs for _ in points),
         tuple(own for own in layout.columns for _ in points), arrays, layout.row, layout.entry,
         any(layout.template.hard), filled.active, _cones(group, layout.template), filled.any_active,
         ActiveIndices(filled.active) if filled.indices is None else filled.indices,
@@ -418,7 +418,7 @@ def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
     return cone
 
 
-def _links(pair: Pair) -> tuple[int, int]:
+def links_of_pair(pair: Pair) -> tuple[int, int]:
     """The links of both shapes."""
     return pair.a.placement.link, pair.b.placement.link
 
@@ -427,7 +427,7 @@ def _columns(screws: JointScrews, pair: Pair) -> tuple[int, ...]:
     """The velocities that move b relative to a, padded by the last of them; none where J multiplies the
     spatial velocity of a link, because a shape is fixed to the world and the tree has long paths.
     """
-    links = _links(pair)
+    links = links_of_pair(pair)
     fixed, found = WORLD in links, tuple(screws.signs(links))
     if fixed and _longest_path(screws, max(links)) > LINK_COLUMNS:
         return ()
@@ -453,7 +453,7 @@ def _jacobian_by_velocities(
     """Relative Jacobian by the generalised velocities that move one of the links; padded columns are zero."""
     entries = []
     for pair, speeds in zip(layout.group.pairs, layout.columns, strict=True):
-        own = screws.signs(_links(pair))
+        own = screws.signs(links_of_pair(pair))
         entries.append((speeds, [*map(float, own.values()), *[0.0] * (len(speeds) - len(own))]))
     stacked = StackedPytree(entries)
 

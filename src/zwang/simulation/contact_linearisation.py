@@ -34,7 +34,7 @@ from zwang.collision import (
     Pair,
     PairGroup,
     PlacedShape,
-    bounding_spheres_overlap,
+    bounding_volumes_overlap,
     contact_points_between,
     is_fixed_to_world,
     over_near_pairs,
@@ -52,11 +52,12 @@ from zwang.constraint.contact_groups import (
     contact_groups,
     group_kinematics,
     links_of,
+    links_of_pair,
     point_transform,
     rows_of_contact_point,
-    signs,
 )
 from zwang.constraint.context import RowContext
+from zwang.constraint.rows import JointScrews
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import (
     MutableArray,
@@ -91,9 +92,9 @@ def add_contacts(context: RowContext, pairs: Sequence[Pair], a: Any, terms: Cont
     """The sums with those of the active contacts of all pairs at the accelerations a (nv,). All pairs must be
     soft.
     """
-    tree, kinematics = context.mechanism.tree, group_kinematics(context, pairs)
-    accelerations = _accelerations(context, a)
-    widths = [100 * len(_rows(tree, pair)) + len(_columns(tree, pair)) for pair in pairs]
+    screws, kinematics = link_screws_at(context), group_kinematics(context, pairs)
+    accelerations = _accelerations(screws, a)
+    widths = [100 * len(_rows(screws, pair)) + len(_columns(screws, pair)) for pair in pairs]
     for group in contact_groups(pairs, widths):
         contacts = _GroupContacts(context, group, kinematics, accelerations)
         terms = over_near_pairs(group, kinematics.shapes, contacts.visit, terms)
@@ -111,19 +112,19 @@ class _Column(NamedTuple):
     counts: float = 1.0
 
 
-def _rows(tree: Tree, pair: Pair) -> list[_Column]:
+def _rows(screws: JointScrews, pair: Pair) -> list[_Column]:
     """The velocities between the shapes, padded by ones that count for nothing."""
-    own = signs(tree, pair)
-    return _padded([_Column(k, s, (float(s < 0), float(s > 0))) for k, s in own.items()])
+    own = screws.signs(links_of_pair(pair))
+    return _padded([_Column(k, float(s), (float(s < 0), float(s > 0))) for k, s in own.items()])
 
 
-def _columns(tree: Tree, pair: Pair) -> list[_Column]:
+def _columns(screws: JointScrews, pair: Pair) -> list[_Column]:
     """The velocities by whose coordinates the wrench is differentiated: those of `_rows`, and with friction
     also those that move both shapes, because the tangents of a contact frame depend on the world's axes.
     """
-    found = [column for column in _rows(tree, pair) if column.counts]
+    found = [column for column in _rows(screws, pair) if column.counts]
     if pair.condim > 1:
-        a, b = (set(_velocities_moving(tree, solid.placement.link)) for solid in (pair.a, pair.b))
+        a, b = (set(_velocities_moving(screws, link)) for link in links_of_pair(pair))
         found += [_Column(k, 0.0, (1.0, 1.0)) for k in sorted(a & b)]
     return _padded(found)
 
@@ -132,9 +133,10 @@ def _padded(found: list[_Column]) -> list[_Column]:
     return found + [_Column(found[-1].velocity, 0.0, (0.0, 0.0), 0.0)] * (-len(found) % COLUMN_MULTIPLE)
 
 
-def _velocities_moving(tree: Tree, link: int) -> list[int]:
+def _velocities_moving(screws: JointScrews, link: int) -> list[int]:
     """The velocities that move a link."""
-    return [k for i in tree.path(link) for k in range(tree.nv)[tree.links[i].v]]
+    spans = [screws.velocities[i] for i in screws.path(link)]
+    return [k for span in spans for k in range(span.start, span.stop)]
 
 
 class _GroupContacts:
@@ -149,7 +151,8 @@ class _GroupContacts:
         self.links = links_of(tree, group)
         self.inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in pairs])
         self.sides = [n for n, x in enumerate((pairs[0].a, pairs[0].b)) if not is_fixed_to_world(x)]
-        rows, columns = [_rows(tree, pair) for pair in pairs], [_columns(tree, pair) for pair in pairs]
+        screws = link_screws_at(context)
+        rows, columns = [_rows(screws, pair) for pair in pairs], [_columns(screws, pair) for pair in pairs]
         self.height, self.width = len(rows[0]), len(columns[0])
         self.rows = StackedPytree([row for own in rows for row in own])
         self.columns = StackedPytree([column for own in columns for column in own])
@@ -173,7 +176,7 @@ class _GroupContacts:
                 found = logical_or(found, is_active(self.context, pair, point, np.zeros(3)))
             return where(found, 1.0, 0.0)
 
-        active = cond(bounding_spheres_overlap(pair, a, b), any_active, lambda none: none, 0.0)
+        active = cond(bounding_volumes_overlap(pair, a, b), any_active, lambda none: none, 0.0)
         times = lane_maximum(active, 1)
         return fori_loop(0, times, lambda _, terms: self._with_pair(number, terms), terms)
 
@@ -310,9 +313,9 @@ def _bases(tree: Tree) -> np.ndarray:
     return found
 
 
-def _accelerations(context: RowContext, a: Any) -> MutableArray:
+def _accelerations(screws: JointScrews, a: Any) -> MutableArray:
     """The spatial accelerations J a (links + 1, 6) of all links, the world's last."""
-    found = [*link_screws_at(context).spatial_velocities(np.array(a)), np.zeros(6)]
+    found = [*screws.spatial_velocities(np.array(a)), np.zeros(6)]
     array = empty((len(found), 6))
     for i, A in enumerate(found):
         for c in range(6):
