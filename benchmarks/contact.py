@@ -37,7 +37,7 @@ from mujoco.batch import Batch
 import zwang as zw
 from benchmarks.simulation import mjcf, panda
 from tests.cases import case
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 STORED = ("half_cheetah", "hopper", "ant")
 HUMANOID = "ZWANG_HUMANOID"  # environment variable with the path of MuJoCo's humanoid.xml

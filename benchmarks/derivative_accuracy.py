@@ -27,10 +27,10 @@ import numpy as np
 
 import zwang as zw
 from benchmarks.contact import text_of
-from zwang.api.compiled import CompiledMechanism
+from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.constraint import coordinate_projection
 from zwang.errors import LoadWarning
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.samples import four_bar
 
 QUADRUPED = Path(__file__).parents[1] / "examples" / "models" / "quadruped.xml"

@@ -25,7 +25,7 @@ import numpy as np
 
 import zwang as zw
 from benchmarks.contact import NAMES, text_of
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 COMPARED = 16  # number of worlds whose derivatives are compared
 EPSILON = 1e-6

@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import zwang as zw
-from zwang.api.compiled import CompiledMechanism
+from zwang.api.compilation.compiled import CompiledMechanism
 
 ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "wrist_3_link"),

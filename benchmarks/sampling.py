@@ -20,7 +20,7 @@ import mujoco
 import numpy as np
 
 import zwang as zw
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.scalar import cos
 
 MODEL = """

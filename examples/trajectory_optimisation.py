@@ -18,7 +18,7 @@ import numpy as np
 from predictive_control import humanoid as humanoid_with_servos
 
 import zwang as zw
-from zwang.api.compiled import CompiledMechanism
+from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.control import Quadratic, TrajectoryResult, ilqr
 from zwang.mechanism.samples import FURUTA
 from zwang.mechanism.samples import furuta as furuta_pendulum

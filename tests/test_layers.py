@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "zwang"
 BASE = {"errors", "deprecation"}
 MODEL = {"scalar", "algebra", "mechanism", "kinematics", "dynamics"}
 MECHANICS = MODEL | {"collision", "constraint", "solver", "integrator"}
+ARGUMENTS = {"api.arguments", "api.functions"}
 
 MAY_IMPORT = {
     "deprecation": set(),
@@ -38,7 +39,14 @@ MAY_IMPORT = {
     "compiler.pipeline": {"compiler.ir", "compiler.frontend", "compiler.passes"},
     "compiler.backends": {"compiler.ir", "compiler.passes"},
     "compiler.runtime": {"scalar", "compiler.ir", "compiler.backends"},
-    "api": MECHANICS | {"simulation", "recording", "compiler"},
+    "api": set(),
+    "api.arguments": MECHANICS | {"simulation"},
+    "api.functions": MECHANICS | {"simulation", "api.arguments"},
+    "api.derivatives": MECHANICS | {"simulation", "compiler", "api.arguments"},
+    "api.compilation": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.derivatives"},
+    "api.analysis": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.derivatives", "api.compilation"},
+    "api.runs": MECHANICS | {"simulation", "recording", "compiler", *ARGUMENTS, "api.compilation"},
+    "api.batch": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.compilation", "api.runs"},
     "robot": MODEL | {"collision", "constraint", "solver", "api"},
     "control": {"api"},
     "identification": MODEL | {"constraint", "simulation", "api", "compiler", "atomic"},
@@ -73,9 +81,9 @@ OWNERS = {
 """The packages that may import a heavy library."""
 
 LAZY = {
-    "__init__", "api.linearize", "deprecation", "interop.torch", "io.load", "cli", "cli.demo_commands",
-    "gym.rendering", "identification.lmi_fit", "recording.mcap_export",
-    "symbolic.linearization", "viewer.html_page", "viewer.live",
+    "__init__", "api.analysis.linearize", "deprecation", "interop.torch", "io.load", "cli",
+    "cli.demo_commands",     "gym.rendering", "identification.lmi_fit", "recording.mcap_export",
+    "symbolic.linearization", "viewer.html_page", "viewer.page.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy
 libraries.

@@ -42,7 +42,12 @@ def test_a_traceback_has_one_suggestion():
 
 @pytest.mark.parametrize(
     "first",
-    ["zwang.compiler.frontend.trace", "zwang.simulation.step", "zwang.api.compiled", "zwang.viewer.plot"],
+    [
+        "zwang.compiler.frontend.trace",
+        "zwang.simulation.step",
+        "zwang.api.compilation.compiled",
+        "zwang.viewer.plot",
+    ],
 )
 def test_functions_are_not_hidden_by_modules(first):
     functions = "('compile', 'simulate', 'view')"

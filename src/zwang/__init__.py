@@ -18,43 +18,43 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang import control as control
     from zwang import identification as identify
     from zwang import robot as robot
-    from zwang.api.assemble import assemble as assemble
-    from zwang.api.compiled import compile as compile
-    from zwang.api.constrained_dynamics import constrained_dynamics as constrained_dynamics
-    from zwang.api.contacts import contacts as contacts
-    from zwang.api.joint_reactions import joint_reactions as joint_reactions
-    from zwang.api.post_processing import derived_quantities as derived_quantities
-    from zwang.api.reference import bias_forces as bias_forces
-    from zwang.api.reference import body_quantities as body_quantities
-    from zwang.api.reference import difference_configuration as difference_configuration
-    from zwang.api.reference import energy as energy
-    from zwang.api.reference import external_wrenches as external_wrenches
-    from zwang.api.reference import forward_dynamics as forward_dynamics
-    from zwang.api.reference import frame_acceleration as frame_acceleration
-    from zwang.api.reference import frame_jacobian as frame_jacobian
-    from zwang.api.reference import frame_jacobian_rate as frame_jacobian_rate
-    from zwang.api.reference import frame_pose as frame_pose
-    from zwang.api.reference import frame_velocity as frame_velocity
-    from zwang.api.reference import integrate_configuration as integrate_configuration
-    from zwang.api.reference import inverse_dynamics as inverse_dynamics
-    from zwang.api.reference import mass_centre as mass_centre
-    from zwang.api.reference import mass_matrix as mass_matrix
-    from zwang.api.reference import momentum as momentum
-    from zwang.api.reference import sensors as sensors
-    from zwang.api.reference import zwang_by_body as zwang_by_body
-    from zwang.api.reference import zwang_of as zwang_of
-    from zwang.api.simulate import simulate as simulate
-    from zwang.api.solve_contact import solve_contact as solve_contact
-    from zwang.api.task_acceleration import TaskConstraint as TaskConstraint
-    from zwang.api.task_acceleration import task_acceleration as task_acceleration
-    from zwang.api.trim import trim as trim
-    from zwang.api.worlds import Worlds as Worlds
+    from zwang.api.analysis.assemble import assemble as assemble
+    from zwang.api.analysis.constrained_dynamics import constrained_dynamics as constrained_dynamics
+    from zwang.api.analysis.contacts import contacts as contacts
+    from zwang.api.analysis.joint_reactions import joint_reactions as joint_reactions
+    from zwang.api.analysis.reference import bias_forces as bias_forces
+    from zwang.api.analysis.reference import body_quantities as body_quantities
+    from zwang.api.analysis.reference import difference_configuration as difference_configuration
+    from zwang.api.analysis.reference import energy as energy
+    from zwang.api.analysis.reference import external_wrenches as external_wrenches
+    from zwang.api.analysis.reference import forward_dynamics as forward_dynamics
+    from zwang.api.analysis.reference import frame_acceleration as frame_acceleration
+    from zwang.api.analysis.reference import frame_jacobian as frame_jacobian
+    from zwang.api.analysis.reference import frame_jacobian_rate as frame_jacobian_rate
+    from zwang.api.analysis.reference import frame_pose as frame_pose
+    from zwang.api.analysis.reference import frame_velocity as frame_velocity
+    from zwang.api.analysis.reference import integrate_configuration as integrate_configuration
+    from zwang.api.analysis.reference import inverse_dynamics as inverse_dynamics
+    from zwang.api.analysis.reference import mass_centre as mass_centre
+    from zwang.api.analysis.reference import mass_matrix as mass_matrix
+    from zwang.api.analysis.reference import momentum as momentum
+    from zwang.api.analysis.reference import sensors as sensors
+    from zwang.api.analysis.reference import zwang_by_body as zwang_by_body
+    from zwang.api.analysis.reference import zwang_of as zwang_of
+    from zwang.api.analysis.solve_contact import solve_contact as solve_contact
+    from zwang.api.analysis.task_acceleration import TaskConstraint as TaskConstraint
+    from zwang.api.analysis.task_acceleration import task_acceleration as task_acceleration
+    from zwang.api.analysis.trim import trim as trim
+    from zwang.api.batch.worlds import Worlds as Worlds
+    from zwang.api.compilation.compiled import compile as compile
+    from zwang.api.runs.post_processing import derived_quantities as derived_quantities
+    from zwang.api.runs.simulate import simulate as simulate
     from zwang.constraint.softness_report import softness as softness
     from zwang.integrator.adaptive_step import Adaptive as Adaptive
     from zwang.interop.export import export as export
     from zwang.io.lint import lint as lint
     from zwang.io.load import load as load
-    from zwang.io.mjcf.write_mjcf import write_mjcf as write_mjcf
+    from zwang.io.mjcf.write.write_mjcf import write_mjcf as write_mjcf
     from zwang.io.urdf.write_urdf import write_urdf as write_urdf
     from zwang.mechanism.applied_wrenches import with_applied_wrenches as with_applied_wrenches
     from zwang.mechanism.bodies import Body as Body
@@ -134,7 +134,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.symbolic.equations import equations as equations
     from zwang.symbolic.linearization import linearize as linearize
     from zwang.viewer.html_page import save_html as save_html
-    from zwang.viewer.live import view as view
+    from zwang.viewer.page.live import view as view
     from zwang.viewer.plot import plot as plot
     from zwang.viewer.robot_plots import plot_ellipsoids as plot_ellipsoids
     from zwang.viewer.robot_plots import plot_manipulability as plot_manipulability
@@ -165,41 +165,41 @@ _PLACES = {
         "ActuatorSensor Camera CameraSensor ContactSensor DistanceSensor FrameSensor GlobalSensor "
         "InsideSensor JointSensor RangeSensor SiteSensor SubtreeSensor TendonSensor TouchSensor UserSensor"
     ),
-    "zwang.api.reference": (
+    "zwang.api.analysis.reference": (
         "bias_forces body_quantities difference_configuration energy external_wrenches forward_dynamics "
         "frame_acceleration frame_jacobian frame_jacobian_rate frame_pose frame_velocity "
         "integrate_configuration inverse_dynamics mass_centre mass_matrix momentum sensors zwang_by_body "
         "zwang_of"
     ),
-    "zwang.api.compiled": "compile",
+    "zwang.api.compilation.compiled": "compile",
     "zwang.interop.export": "export",
     "zwang.io.load": "load",
     "zwang.io.lint": "lint",
-    "zwang.io.mjcf.write_mjcf": "write_mjcf",
+    "zwang.io.mjcf.write.write_mjcf": "write_mjcf",
     "zwang.io.urdf.write_urdf": "write_urdf",
     "zwang.constraint.softness_report": "softness",
-    "zwang.api.contacts": "contacts",
-    "zwang.api.joint_reactions": "joint_reactions",
-    "zwang.api.simulate": "simulate",
-    "zwang.api.assemble": "assemble",
-    "zwang.api.solve_contact": "solve_contact",
-    "zwang.api.task_acceleration": "TaskConstraint task_acceleration",
-    "zwang.api.trim": "trim",
-    "zwang.api.worlds": "Worlds",
+    "zwang.api.analysis.contacts": "contacts",
+    "zwang.api.analysis.joint_reactions": "joint_reactions",
+    "zwang.api.runs.simulate": "simulate",
+    "zwang.api.analysis.assemble": "assemble",
+    "zwang.api.analysis.solve_contact": "solve_contact",
+    "zwang.api.analysis.task_acceleration": "TaskConstraint task_acceleration",
+    "zwang.api.analysis.trim": "trim",
+    "zwang.api.batch.worlds": "Worlds",
     "zwang.symbolic.equations": "equations",
     "zwang.symbolic.equation_check": "check_equations",
     "zwang.symbolic.classify": "classify",
     "zwang.symbolic.linearization": "linearize",
     "zwang.recording.dataset": "mechanism_of open_run save",
-    "zwang.api.post_processing": "derived_quantities",
+    "zwang.api.runs.post_processing": "derived_quantities",
     "zwang.simulation.solver_status": "SolverStatus",
     "zwang.integrator.adaptive_step": "Adaptive",
     "zwang.viewer.plot": "plot",
     "zwang.viewer.html_page": "save_html",
-    "zwang.viewer.live": "view",
+    "zwang.viewer.page.live": "view",
     "zwang.viewer.robot_plots": "plot_ellipsoids plot_manipulability",
     "zwang.simulation.events": "Event",
-    "zwang.api.constrained_dynamics": "constrained_dynamics",
+    "zwang.api.analysis.constrained_dynamics": "constrained_dynamics",
 }
 """The public names of each module."""
 
@@ -216,7 +216,7 @@ _MODULES = {
 _RENAMED = {
     "Couple": "zwang.mechanism.constraints:JointCoupling",
     "CoupleTendons": "zwang.mechanism.tendon_elements:TendonCoupling",
-    "examine": "zwang.api.post_processing:derived_quantities",
+    "examine": "zwang.api.runs.post_processing:derived_quantities",
 }
 """The public names of version 0.1 that have changed."""
 

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
-from zwang.api.simulate import simulate
+from zwang.api.runs.simulate import simulate
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import FURUTA, four_bar, furuta

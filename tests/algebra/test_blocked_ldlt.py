@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zwang import scalar
 from zwang.algebra.blocked_ldlt import BlockedLDLT
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 
 
 def solution(matrix, entries, values, b, coupling=(), further=(), acts=True):

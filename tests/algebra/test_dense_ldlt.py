@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zwang.algebra.dense_ldlt import DenseFactors, empty_system
-from zwang.api.programs import compile_function
+from zwang.api.compilation.programs import compile_function
 
 
 def solutions(n, count, matrix, right):

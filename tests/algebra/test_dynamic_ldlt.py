@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.compiler.test_widths import run_body
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.scalar import equal, floor, lane_maximum, logical_and, where, zeros

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zwang import scalar
 from zwang.algebra.blocked_ldlt import Acting, BlockedLDLT
 from zwang.algebra.ordered_ldlt import OrderedLDLT, blocked_ldlt
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 
 BODIES, SIDE = 9, 6
 N = BODIES * SIDE

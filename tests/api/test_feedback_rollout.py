@@ -5,7 +5,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import ArgumentError, ShapeError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 HOVERING = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="3 3 1"/>
   <body name="ball" pos="0 0 0.15"><freejoint/><geom size="0.2" mass="1"/>

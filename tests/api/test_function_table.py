@@ -13,10 +13,10 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
-from zwang.api import reference
-from zwang.api.compiled import CompiledMechanism
-from zwang.api.function_table import ARGUMENTS, FUNCTIONS
-from zwang.api.programs import COMPILED_FUNCTIONS, program_of
+from zwang.api.analysis import reference
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.api.compilation.programs import COMPILED_FUNCTIONS, program_of
+from zwang.api.functions.function_table import ARGUMENTS, FUNCTIONS
 
 WITHOUT_OPTIONS = [name for name, f in FUNCTIONS.items() if not f.options]
 

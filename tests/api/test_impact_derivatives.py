@@ -13,7 +13,7 @@ import pytest
 
 import zwang as zw
 from tests.api.test_step_derivatives import differences, displaced, linkage, relative_error
-from zwang.api.step_derivatives import step_tangents
+from zwang.api.derivatives.step_derivatives import step_tangents
 
 G, RADIUS = 9.8, 0.2
 

@@ -9,10 +9,10 @@ import pytest
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
-from zwang.api.compiled_rollout import compiled_jacobian
-from zwang.api.error_controlled_rollout import continuous_dynamics, continuous_dynamics_in_python
-from zwang.api.initial_conditions import initial_state
-from zwang.api.settings_validation import simulation_settings
+from zwang.api.arguments.initial_conditions import initial_state
+from zwang.api.arguments.settings_validation import simulation_settings
+from zwang.api.runs.compiled_rollout import compiled_jacobian
+from zwang.api.runs.error_controlled_rollout import continuous_dynamics, continuous_dynamics_in_python
 from zwang.errors import SimulationWarning
 from zwang.integrator.jacobian import difference_jacobian
 

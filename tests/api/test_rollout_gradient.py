@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import ShapeError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 

@@ -6,7 +6,7 @@ import sympy as sp
 
 import zwang as zw
 from zwang.errors import UnknownNameError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 LEG = """<mujoco><option timestep="0.002" cone="elliptic"/>
 <worldbody><geom type="plane" size="2 2 .1"/>

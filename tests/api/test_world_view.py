@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import ArgumentError, SimulationError, UnknownNameError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 XML = """<mujoco><option timestep="0.004" integrator="{}" tolerance="1e-14" iterations="300"/><worldbody>
 <geom type="plane" size="1 1 1"/>

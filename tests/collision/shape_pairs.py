@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from zwang.collision import ContactPoint, candidate_pairs, contact_points
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 
 FIRST = {

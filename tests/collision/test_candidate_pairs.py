@@ -8,7 +8,7 @@ import pytest
 
 from zwang.collision import candidate_pairs
 from zwang.errors import UnknownNameError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.contact_pairs import ContactExclude
 
 

@@ -12,7 +12,7 @@ from tests.collision.test_contact_points import BY_ITERATION
 from zwang.algebra.dual_control_flow import Tangent, parts, tangents
 from zwang.algebra.rotations import skew
 from zwang.collision import FAR, contact_points_between
-from zwang.collision.kinks import has_kink
+from zwang.collision.convex.kinks import has_kink
 from zwang.collision.narrow_phase import placed
 from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import link_poses

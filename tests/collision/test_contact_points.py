@@ -14,7 +14,7 @@ from zwang.collision.shapes import COUNTS as ALL_COUNTS
 from zwang.collision.shapes import PlacedShape
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 from zwang.scalar import leaves_of
 

@@ -9,7 +9,7 @@ from tests.collision.shape_pairs import ShapePair, largest_difference
 from tests.collision.test_contact_points import BY_ITERATION, DEEP
 from zwang.collision import candidate_pairs, contact_points
 from zwang.collision.narrow_phase import placed
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.poses import link_poses
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from zwang.algebra.convex_hull import convex_hull
-from zwang.api.compiled import compile_function
-from zwang.collision.polyhedra import FEWEST, Polyhedron, polyhedron_of, polyhedron_tables
+from zwang.api.compilation.compiled import compile_function
+from zwang.collision.convex.polyhedra import FEWEST, Polyhedron, polyhedron_of, polyhedron_tables
 from zwang.scalar import empty, fori_loop
 
 

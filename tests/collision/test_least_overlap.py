@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tests.collision.test_convex_contacts import support
-from zwang.collision.convex import nearest_points
+from zwang.collision.convex.nearest_points import nearest_points
+from zwang.collision.convex.support_functions import convex_shape_of
 from zwang.collision.shapes import PlacedShape
-from zwang.collision.support_functions import convex_shape_of
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 

@@ -13,7 +13,7 @@ from zwang.collision import (
     over_near_pairs,
     pair_groups,
 )
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.solver.warm_start import LISTED_PER_VELOCITY
 

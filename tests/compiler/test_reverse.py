@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
-from zwang.api.programs import compile_function
+from zwang.api.compilation.programs import compile_function
 from zwang.compiler.derivatives.reverse import Vjp
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.passes.dead_code import remove_dead_code

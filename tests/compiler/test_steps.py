@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zwang import scalar
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction

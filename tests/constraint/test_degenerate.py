@@ -9,7 +9,7 @@ import sympy as sp
 
 import zwang as zw
 from zwang.errors import DescriptionError, StateError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 BALL = '<freejoint/><geom size=".1" mass="1" {surface}/>'
 

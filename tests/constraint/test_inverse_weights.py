@@ -11,7 +11,7 @@ import pytest
 import zwang as zw
 from tests.oracles.mujoco_models import RandomTree
 from zwang.constraint.inverse_weights import inverse_weights
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 
 def compared_weights(text):

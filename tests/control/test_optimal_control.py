@@ -10,7 +10,7 @@ import scipy.optimize
 import zwang as zw
 from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
 from zwang.errors import ArgumentError, ShapeError, SimulationError, SolveError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
 

@@ -62,7 +62,7 @@ def test_each_step_is_shown_on_a_live_page(monkeypatch):
         def close(self):
             self.closed = True
 
-    monkeypatch.setattr("zwang.viewer.live.view", Page)
+    monkeypatch.setattr("zwang.viewer.page.live.view", Page)
     env = gymnasium.make("zwang/InvertedPendulum-v5", render_mode="human")
     env.reset(seed=0)
     for _ in range(2):

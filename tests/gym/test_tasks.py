@@ -9,7 +9,7 @@ import pytest
 from gymnasium.envs.registration import registry
 from gymnasium.utils.env_checker import check_env
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.errors import UnknownNameError
 from zwang.gym.registration import TASKS
 

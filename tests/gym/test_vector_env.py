@@ -13,7 +13,7 @@ import sympy as sp
 import zwang as zw
 import zwang.gym
 from zwang.errors import ArgumentError, ShapeError, SimulationError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.scalar import cos
 
 MODES = ("NextStep", "SameStep")

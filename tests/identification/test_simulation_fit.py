@@ -11,9 +11,9 @@ import sympy as sp
 
 import zwang as zw
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
-from zwang.identification.sensitivities import Simulator, Windows
-from zwang.identification.unknowns import unknowns_of
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.identification.simulation.sensitivities import Simulator, Windows
+from zwang.identification.simulation.unknowns import unknowns_of
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.mechanism import Mechanism
 
 NOISE = 2e-4

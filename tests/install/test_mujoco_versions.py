@@ -15,7 +15,7 @@ import pytest
 from tests.install.mujocos import LATER, OLD_BITS, OldModel
 from zwang.errors import MissingExtraError
 from zwang.io.mjcf.mujoco_library import CompiledModel, checked_bindings, flags_of
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.options import DISABLED
 
 MODEL = """<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1"/>

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from zwang.api.programs import compile_function
+from zwang.api.compilation.programs import compile_function
 from zwang.integrator.root_location import Crossing, crosses, locate_crossings, locate_root
 from zwang.scalar import cos, exp
 

@@ -12,7 +12,7 @@ import pytest
 
 import zwang as zw
 from tests.interop import cases
-from zwang.api.function_table import FUNCTIONS as TABLE
+from zwang.api.functions.function_table import FUNCTIONS as TABLE
 from zwang.errors import ArgumentError
 from zwang.kinematics.configuration import configuration_rate
 

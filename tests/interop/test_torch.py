@@ -11,7 +11,7 @@ import pytest
 
 import zwang as zw
 from tests.interop import cases
-from zwang.api.function_table import FUNCTIONS as TABLE
+from zwang.api.functions.function_table import FUNCTIONS as TABLE
 from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, TraceError
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import pytest
 import zwang as zw
 from tests.work import call_count
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Damper, GravityCompensation, Spring

@@ -6,7 +6,7 @@ import pytest
 
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length

@@ -19,7 +19,7 @@ import zwang as zw
 from zwang.dynamics.generalised_forces import actuator_forces
 from zwang.errors import UnsupportedError
 from zwang.integrator.fixed_step import State
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.force_elements import Actuator
 from zwang.simulation.step import step, step_settings
 

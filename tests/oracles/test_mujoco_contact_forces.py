@@ -7,7 +7,7 @@ import pytest
 import zwang as zw
 from tests.cases import case
 from tests.oracles.test_mujoco_kinds import CONTACTS, GAPS, OPTION
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 
 def states(text, count, spread):

@@ -12,7 +12,7 @@ import zwang as zw
 from zwang.dynamics.ellipsoid_drag import ellipsoid_slope, ellipsoid_wrench
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import DescriptionError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 XML = """<mujoco><option timestep="0.002" wind="0.5 -1 2" integrator="{integrator}" {fluid}>{flag}</option>
 <worldbody><body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .3" density="300"/>

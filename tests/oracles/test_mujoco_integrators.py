@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.integrator.fixed_step import State
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.simulation.step import step, step_settings
 

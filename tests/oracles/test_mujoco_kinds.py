@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from tests.oracles.test_mujoco_constraints import matched
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 OPTION = (
     '<option timestep="0.003" cone="{cone}" impratio="{impratio}" iterations="300" tolerance="1e-15" '

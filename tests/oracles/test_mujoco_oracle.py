@@ -12,7 +12,7 @@ from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of,
 from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import activation_derivatives, actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import frame_pose
 from zwang.kinematics.tendon_length import tendon_length

@@ -18,7 +18,7 @@ from tests.oracles.sensor_models import (
     random_data,
 )
 from zwang.errors import DescriptionError, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 SENSORS = {
     "mounted": mounted_sensors(),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases import case
 from zwang.integrator.fixed_step import State
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.simulation.step import step, step_settings
 
 MODELS = ["ant", "half_cheetah", "hopper", "humanoid", "car", "muscle_arm", "slider_crank"]

@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import DescriptionError, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 XML = """<mujoco><option cone="{cone}" tolerance="1e-14" iterations="200" timestep="0.002"/>
 <default><geom condim="{condim}" friction=".6 .02 .01"/></default>

@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import DescriptionError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 MODEL = """
 <mujoco><option timestep="0.003" iterations="200" tolerance="1e-15" ls_tolerance="1e-10"/>

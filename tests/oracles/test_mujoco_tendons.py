@@ -11,7 +11,7 @@ from zwang.dynamics.aba import aba
 from zwang.dynamics.crba import mass_matrix_from_jacobians
 from zwang.dynamics.energy import zwang_of
 from zwang.errors import DescriptionError, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 

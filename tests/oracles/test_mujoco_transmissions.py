@@ -10,7 +10,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import DescriptionError, UnknownNameError, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 MODEL = """
 <mujoco><option timestep="0.002" integrator="{integrator}" actuatorgroupdisable="2 5"/>

@@ -9,8 +9,8 @@ import zwang as zw
 from tests.cases import case
 from tests.mechanisms import random_mechanism
 from tests.robot import dh
+from zwang.robot.inverse_kinematics.tasks import rotation_vector
 from zwang.robot.sampling import random_configurations
-from zwang.robot.tasks import rotation_vector
 
 TARGET = (0.2, 1.3)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.api.control_trial import ControlTrial
+from zwang.api.arguments.control_trial import ControlTrial
 
 SLED = zw.Mechanism(
     "sled",

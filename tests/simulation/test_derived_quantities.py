@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import zwang as zw
-from zwang.api.post_processing import DERIVED_QUANTITIES
+from zwang.api.runs.post_processing import DERIVED_QUANTITIES
 from zwang.errors import LoadError, ShapeError, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
 

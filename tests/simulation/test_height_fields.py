@@ -7,7 +7,7 @@ import pytest
 import zwang as zw
 from tests.simulation.test_noslip import after_steps
 from zwang.errors import DescriptionError, LoadError, UnsupportedError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.configuration import integrate_configuration
 
 FIELD = """<hfield name="h" nrow="6" ncol="5" size="1 1.2 .3 .1" elevation="1 0 1 0 1 0 2 0 2 0 1 0 1 0 1 3

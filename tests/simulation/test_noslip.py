@@ -6,7 +6,7 @@ import pytest
 
 import zwang as zw
 from zwang.errors import SimulationError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 SCENE = """<mujoco><option cone="{cone}" noslip_iterations="{sweeps}" noslip_tolerance="{tolerance}">
   <flag island="{island}"/></option>

@@ -10,8 +10,8 @@ import warnings
 import pytest
 from rich.console import Console
 
-from zwang.api import progress
-from zwang.api.progress import progress_bar
+from zwang.api.runs import progress
+from zwang.api.runs.progress import progress_bar
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 ASSETS = """<asset><mesh name="m" vertex="0 0 0 .5 0 0 0 .5 0 0 0 .6 .3 .4 .2"/>
 <hfield name="h" nrow="6" ncol="5" size=".6 .7 .4 .2" elevation="1 0 1 0 1 0 2 0 2 0 1 0 1 0 1 3 0 1 0 2 1 2

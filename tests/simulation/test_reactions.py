@@ -10,7 +10,7 @@ import pytest
 import zwang as zw
 from tests.cases import case
 from zwang.errors import DescriptionError, UnknownNameError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 Z = (0, 0, 1)

@@ -9,7 +9,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.mechanisms import random_mechanism, random_state
-from zwang.api import compiled_rollout
+from zwang.api.runs import compiled_rollout
 from zwang.errors import (
     ParameterError,
     ShapeError,

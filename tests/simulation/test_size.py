@@ -13,7 +13,7 @@ import pytest
 
 import zwang as zw
 from tests.work import call_count
-from zwang.api import memory_limit, validation
+from zwang.api.arguments import memory_limit, validation
 from zwang.collision import candidate_count, candidate_pairs
 from zwang.errors import CompileError, SimulationError, UnsupportedError
 from zwang.mechanism.samples import double_pendulum

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import zwang as zw
-from zwang.api.compiled_rollout import compiled_step
+from zwang.api.runs.compiled_rollout import compiled_step
 from zwang.errors import UnknownNameError
 from zwang.scalar import logical_and, logical_not
 from zwang.solver import newton

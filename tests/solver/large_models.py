@@ -12,7 +12,7 @@ import numpy as np
 
 import zwang as zw
 from tests.cases import case
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 INTEGRATORS = {
     "euler": mujoco.mjtIntegrator.mjINT_EULER,

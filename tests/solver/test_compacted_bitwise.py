@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.solver.large_models import mechanism_of, random_states, text_of
-from zwang.api.compiled import WARM_START, program_of
+from zwang.api.compilation.compiled import WARM_START, program_of
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 

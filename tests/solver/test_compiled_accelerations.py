@@ -13,7 +13,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.dynamics.generalised_forces import passive_forces
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.simulation.constrained import solve_constrained
 
 

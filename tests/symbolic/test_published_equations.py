@@ -12,7 +12,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import X, Y, Z, furuta, positive
-from zwang.api.task_acceleration import task_acceleration
+from zwang.api.analysis.task_acceleration import task_acceleration
 from zwang.errors import DescriptionError, SolveError
 from zwang.symbolic.equation_check import check_equations
 from zwang.symbolic.equations import equations

@@ -8,7 +8,7 @@ import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
 from zwang.errors import DescriptionError
-from zwang.io.mjcf.read_mjcf import read_mjcf
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.symbolic.equations import equations
 from zwang.symbolic.expression_forms import float_value
 from zwang.symbolic.typesetting import entries_of

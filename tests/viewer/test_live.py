@@ -18,7 +18,7 @@ from zwang.errors import ShapeError, SimulationError, StateError
 from zwang.mechanism.samples import double_pendulum
 
 viser = pytest.importorskip("viser")
-guard = pytest.importorskip("zwang.viewer.server_guard")
+guard = pytest.importorskip("zwang.viewer.page.server_guard")
 client = pytest.importorskip("websockets.sync.client")
 exceptions = pytest.importorskip("websockets.exceptions")
 

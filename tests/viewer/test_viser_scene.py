@@ -195,7 +195,7 @@ def test_a_page_that_cannot_be_built_leaves_no_server(monkeypatch):
         ports.append(server.get_port())
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(importlib.import_module("zwang.viewer.viser_page"), "ViserScene", broken)
+    monkeypatch.setattr(importlib.import_module("zwang.viewer.page.viser_page"), "ViserScene", broken)
     with pytest.raises(RuntimeError, match="broken"):
         zw.view(double_pendulum(), browser=False)
     with pytest.raises(OSError):

@@ -11,7 +11,7 @@ from rich.table import Table
 
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
-from zwang.api.initial_conditions import initial_state
+from zwang.api.arguments.initial_conditions import initial_state
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Coordinates, Model, Strict, Velocities, examples
 from zwang.cli.console import out

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import zwang as zw
-from zwang.api.initial_conditions import initial_state
+from zwang.api.arguments.initial_conditions import initial_state
 from zwang.cli.application import INTERRUPTED, app
 from zwang.cli.command_options import (
     Base,
@@ -55,7 +55,7 @@ from zwang.cli.inputs import (
 )
 from zwang.errors import SimulationError, SimulationInterrupted
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.constraint_forces import point_force_labels
+from zwang.simulation.quantities.constraint_forces import point_force_labels
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
 DERIVED = {"drift": "violations", "forces": "forces", "zwang": "zwang"}

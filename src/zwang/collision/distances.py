@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.convex import nearest_points
+from zwang.collision.convex.nearest_points import nearest_points
+from zwang.collision.convex.support_functions import convex_shape_of
 from zwang.collision.narrow_phase import contact_points, placed
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import ORDER, sizes_of, type_of_shape
-from zwang.collision.support_functions import convex_shape_of
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.mechanism import Mechanism

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
-from zwang.collision.convex import nearest_points
+from zwang.collision.convex.nearest_points import nearest_points
+from zwang.collision.convex.support_functions import convex_shape_of
 from zwang.collision.shapes import PlacedShape
-from zwang.collision.support_functions import convex_shape_of
 from zwang.mechanism.geometry import HeightField
 from zwang.scalar import (
     MutableArray,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zwang.collision import box_box as box_shapes
-from zwang.collision import convex, manifold, sphere_capsule_box, sphere_capsule_cylinder
 from zwang.collision import plane as plane_shapes
+from zwang.collision import sphere_capsule_box, sphere_capsule_cylinder
 from zwang.collision.contact_point import ContactPoint
+from zwang.collision.convex import manifold
+from zwang.collision.convex import nearest_points as convex
 from zwang.collision.height_field import prism_contact, stored_heights
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import COUNTS, MANIFOLDS, PlacedShape

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.collision.convex.polyhedra import Polyhedron, PolyhedronTables, polyhedron_tables
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.polyhedra import Polyhedron, PolyhedronTables, polyhedron_tables
 from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.collision.broad_phase import passes_broad_phase
+from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.narrow_phase import contact_points
 from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
-from zwang.collision.polyhedra import polyhedron_of
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import minimum

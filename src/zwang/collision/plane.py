@@ -10,10 +10,10 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
-from zwang.collision.face_tables import FlatFaces
-from zwang.collision.flat_faces import CONTAINS
-from zwang.collision.polygons import Polygon, large_quadrilateral, no_corners
-from zwang.collision.polyhedra import polyhedron_of
+from zwang.collision.convex.face_tables import FlatFaces
+from zwang.collision.convex.flat_faces import CONTAINS
+from zwang.collision.convex.polygons import Polygon, large_quadrilateral, no_corners
+from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     absolute,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
-from zwang.collision.polyhedra import polyhedron_of
+from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.errors import DescriptionError, UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 from zwang.scalar import MutableArray, maximum, sqrt

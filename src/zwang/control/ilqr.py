@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import get_lapack_funcs
 
-from zwang.api import validation
-from zwang.api.compiled import CompiledMechanism
-from zwang.api.feedback_rollout import checked_bounds
-from zwang.api.settings_validation import positive
-from zwang.api.validation import validated_arguments
+from zwang.api.arguments import validation
+from zwang.api.arguments.settings_validation import positive
+from zwang.api.arguments.validation import validated_arguments
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.api.compilation.feedback_rollout import checked_bounds
 from zwang.control.quadratic import Quadratic, TrajectoryCost, cost_over_steps
 from zwang.errors import ShapeError, SimulationError
 

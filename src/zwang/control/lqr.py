@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from zwang.api import validation
-from zwang.api.linearize import LinearModel
-from zwang.api.validation import validated_arguments
+from zwang.api.analysis.linearize import LinearModel
+from zwang.api.arguments import validation
+from zwang.api.arguments.validation import validated_arguments
 from zwang.errors import ShapeError, SolveError
 
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api import validation
-from zwang.api.compiled import CompiledMechanism
-from zwang.api.feedback_rollout import checked_bounds
-from zwang.api.memory_limit import check_memory
-from zwang.api.validation import short_repr, validated_arguments
+from zwang.api.arguments import validation
+from zwang.api.arguments.memory_limit import check_memory
+from zwang.api.arguments.validation import short_repr, validated_arguments
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.api.compilation.feedback_rollout import checked_bounds
 from zwang.errors import ArgumentError, ShapeError
 
 

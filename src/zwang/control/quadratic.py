@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api import validation
-from zwang.api.compiled import CompiledMechanism
+from zwang.api.arguments import validation
+from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ArgumentError, ShapeError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.gym.task import Arguments, Task
 from zwang.gym.task_terms import (
     clipped,

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from zwang.api.world_view import WorldView
-from zwang.api.worlds import Worlds
+from zwang.api.batch.world_view import WorldView
+from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism

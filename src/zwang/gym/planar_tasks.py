@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.gym.task import Arguments, Task
 from zwang.gym.task_terms import (
     clipped_velocities,

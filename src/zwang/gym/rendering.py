@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.worlds import Worlds
+from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, SimulationError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
@@ -67,7 +67,7 @@ class Rendering:
         The page shows the parameters of the first episode. Raises MissingExtraError without the extra `view`.
         """
         if self._view is None:
-            self._view = importlib.import_module("zwang.viewer.live").view(self._mechanism(world))
+            self._view = importlib.import_module("zwang.viewer.page.live").view(self._mechanism(world))
         self._view.show(self._worlds.q[world])
         time.sleep(max(0.0, self._shown_at + self._dt - time.monotonic()))
         self._shown_at = time.monotonic()

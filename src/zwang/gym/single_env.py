@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api.world_view import WorldView
-from zwang.api.worlds import Worlds
+from zwang.api.batch.world_view import WorldView
+from zwang.api.batch.worlds import Worlds
 from zwang.gym.environment import Environment
 from zwang.gym.episodes import FAILURE, Episodes
 from zwang.gym.rendering import ENV_MODES, SIZE, Rendering

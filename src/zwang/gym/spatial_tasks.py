@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.dynamics.body_quantities import body_names
 from zwang.gym.task import Arguments, Task
 from zwang.gym.task_terms import (

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.errors import LoadWarning, PlausibilityWarning, UnknownNameError
 from zwang.gym.environment import Environment
 from zwang.io.load import load

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.world_view import WorldView
+from zwang.api.batch.world_view import WorldView
 from zwang.gym.task import Arguments
 from zwang.scalar import clip, less, logical_and, logical_not, sqrt, where
 

@@ -12,8 +12,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from zwang.api.world_view import WorldView
-from zwang.api.worlds import Worlds
+from zwang.api.batch.world_view import WorldView
+from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError, SimulationError
 from zwang.gym.environment import Environment
 from zwang.gym.episodes import FAILURE, Episodes

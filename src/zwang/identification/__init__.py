@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zwang.api.closed_loops import closed_loop_motion
+from zwang.api.compilation.closed_loops import closed_loop_motion
 from zwang.identification.base_parameters import BaseParameters, base_parameters
 from zwang.identification.excitation import Excitation, excitation
 from zwang.identification.fit import Fit, fit
@@ -12,8 +12,8 @@ from zwang.identification.measurements import Measurements, measurements
 from zwang.identification.parameters import Parameter
 from zwang.identification.regressor import parameters, regressor
 from zwang.identification.sample_files import read_csv
-from zwang.identification.simulation_fit import SimulationFit, fit_by_simulation
-from zwang.identification.simulation_intervals import KnownCombinations
+from zwang.identification.simulation.simulation_fit import SimulationFit, fit_by_simulation
+from zwang.identification.simulation.simulation_intervals import KnownCombinations
 
 __all__ = [
     "BaseParameters",

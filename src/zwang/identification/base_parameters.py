@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zwang.api.closed_loops import loop_closure
-from zwang.api.validation import checked_mechanism
+from zwang.api.arguments.validation import checked_mechanism
+from zwang.api.compilation.closed_loops import loop_closure
 from zwang.errors import DescriptionError, SolveError, StateError
 from zwang.identification.parameters import Parameter, kinds_of, parameters_of
 from zwang.identification.regressor import compiled_functions, reduced

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.cache_key import IdentityKey
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.cache_key import IdentityKey
+from zwang.api.compilation.compiled import compile_function
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.identification.base_parameters import BaseParameters
 from zwang.identification.parameters import parameters_of

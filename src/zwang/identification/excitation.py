@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from zwang.api import validation
-from zwang.api.validation import numeric_mechanism
+from zwang.api.arguments import validation
+from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError
 from zwang.identification.base_parameters import base_parameters
 from zwang.identification.excitation_search import (

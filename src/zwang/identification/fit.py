@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 from scipy.stats import t as student
 
-from zwang.api.validation import numeric_mechanism
+from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.base_parameters import BaseParameters, Status, base_parameters
 from zwang.identification.consistent_fit import consistent_parameters, with_parameters

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from zwang.api.closed_loops import LoopClosure, loop_closure
+from zwang.api.compilation.closed_loops import LoopClosure, loop_closure
 from zwang.errors import DescriptionError
 from zwang.identification.base_parameters import BaseParameters, with_independent
 from zwang.identification.bearing_loads import (

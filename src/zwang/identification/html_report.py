@@ -10,7 +10,6 @@ import numpy as np
 
 from zwang.atomic import write_file
 from zwang.errors import visible
-from zwang.identification import simulation_report
 from zwang.identification.fit import Fit
 from zwang.identification.report_format import (
     STYLE,
@@ -21,7 +20,8 @@ from zwang.identification.report_format import (
     interval_text,
     text_of,
 )
-from zwang.identification.simulation_fit import SimulationFit
+from zwang.identification.simulation import simulation_report
+from zwang.identification.simulation.simulation_fit import SimulationFit
 from zwang.mechanism.type_validation import validated_arguments
 
 POOR_CONDITION = 100.0  # of the base regressor, above which a better motion is worth planning

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.signal import butter, sosfiltfilt
 
-from zwang.api import validation
-from zwang.api.compiled import compile
+from zwang.api.arguments import validation
+from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments

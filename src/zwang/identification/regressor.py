@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
-from zwang.api.cache_key import IdentityKey
-from zwang.api.closed_loops import loop_closure
-from zwang.api.compiled import compile_function
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
+from zwang.api.compilation.closed_loops import loop_closure
+from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import jacobian, vjp
 from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor

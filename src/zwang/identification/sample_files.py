@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from zwang.api.validation import numeric_mechanism
+from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import LoadError, did_you_mean
 from zwang.identification.measurements import Measurements, measurements
 from zwang.mechanism.mechanism import Mechanism

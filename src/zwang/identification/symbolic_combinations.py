@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 from zwang.errors import SolveError
 from zwang.identification.parameters import parameters_of
 from zwang.identification.regressor import symbolic_regressor

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import CompiledMechanism
-from zwang.api.programs import Key
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.api.compilation.programs import Key
 from zwang.compiler.runtime import cache as object_cache
 from zwang.errors import ShapeError, TraceError
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import CompiledMechanism
-from zwang.api.function_table import ARGUMENTS, FUNCTIONS, check_axes
-from zwang.api.parameter_values import values_by_name
-from zwang.api.programs import NOT_COMPILED, PARAMETERS, Key
-from zwang.api.sensor_functions import BodyQuantities, by_sensor
+from zwang.api.arguments.parameter_values import values_by_name
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.api.compilation.programs import NOT_COMPILED, PARAMETERS, Key
+from zwang.api.functions.function_table import ARGUMENTS, FUNCTIONS, check_axes
+from zwang.api.functions.sensor_functions import BodyQuantities, by_sensor
 from zwang.dynamics.energy import Energy
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.integrator.fixed_step import State

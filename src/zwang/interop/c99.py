@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.programs import WARM_START
+from zwang.api.compilation.programs import WARM_START
 from zwang.atomic import write_file
 from zwang.compiler.backends.c import CFunction, c_function, c_number, preamble
 from zwang.compiler.ir.program import Port, Program

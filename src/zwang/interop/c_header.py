@@ -11,7 +11,7 @@ from zwang.interop.exported_functions import ExportedArgument, ExportedFunction
 from zwang.interop.identifiers import comment_text, unique_identifiers
 from zwang.recording.dataset import coordinate_units, speed_units
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.sensor_values import sensor_slices
+from zwang.simulation.quantities.sensor_values import sensor_slices
 
 LONGEST_INDEX = 36
 """Characters of the identifier of a coordinate, a control or a sensor."""

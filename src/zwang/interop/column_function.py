@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zwang.api.function_table import FUNCTIONS
+from zwang.api.functions.function_table import FUNCTIONS
 from zwang.interop.array_function import ArrayFunction
 from zwang.interop.bound_function import BoundFunction
 

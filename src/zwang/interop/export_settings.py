@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zwang.api.initial_conditions import initial_state
-from zwang.api.programs import COMPILED_FUNCTIONS
-from zwang.api.settings_validation import simulation_settings
+from zwang.api.arguments.initial_conditions import initial_state
+from zwang.api.arguments.settings_validation import simulation_settings
+from zwang.api.compilation.programs import COMPILED_FUNCTIONS
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
 from zwang.interop.identifiers import library_name

@@ -7,10 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zwang.api.compiled_rollout import step_function
-from zwang.api.error_controlled_rollout import continuous_dynamics
-from zwang.api.function_table import ARGUMENTS, MechanicsFunction, Result
-from zwang.api.programs import COMPILED_FUNCTIONS, PARAMETERS, WARM_START, program_of, traced_program
+from zwang.api.compilation.programs import (
+    COMPILED_FUNCTIONS,
+    PARAMETERS,
+    WARM_START,
+    program_of,
+    traced_program,
+)
+from zwang.api.functions.function_table import ARGUMENTS, MechanicsFunction, Result
+from zwang.api.runs.compiled_rollout import step_function
+from zwang.api.runs.error_controlled_rollout import continuous_dynamics
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.constraint.coulomb_friction import coulomb_frictions

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled_rollout import LARGEST_EXACT
-from zwang.api.error_controlled_rollout import continuous_dynamics
-from zwang.api.programs import traced_program
-from zwang.api.sensor_functions import sensors
+from zwang.api.compilation.programs import traced_program
+from zwang.api.functions.sensor_functions import sensors
+from zwang.api.runs.compiled_rollout import LARGEST_EXACT
+from zwang.api.runs.error_controlled_rollout import continuous_dynamics
 from zwang.atomic import write_file
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.errors import FormatError, TraceError

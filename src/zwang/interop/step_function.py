@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.ir.program import Program
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError

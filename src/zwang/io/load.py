@@ -22,7 +22,7 @@ Base = Literal["fixed", "free"]
 # The readers by the name of the root element; each module is imported when it is first needed.
 _READERS = {
     "robot": ("zwang.io.urdf.read_urdf", "read_urdf"),
-    "mujoco": ("zwang.io.mjcf.read_mjcf", "read_mjcf"),
+    "mujoco": ("zwang.io.mjcf.read.read_mjcf", "read_mjcf"),
 }
 _BY_ENDING = {".urdf": "robot", ".mjcf": "mujoco", ".xml": "mujoco"}
 _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za-z_][\w:.-]*)", re.DOTALL)

@@ -1,7 +1,7 @@
 """Sensors and cameras as data: what is measured, and where. The kinds are those of MuJoCo.
 
-The values are computed in `zwang.simulation.sensor_values`. Noise is not part of a sensor: as in MuJoCo, its
-values are exact. Source: MuJoCo documentation, XML reference, "sensor".
+The values are computed in `zwang.simulation.quantities.sensor_values`. Noise is not part of a sensor: as in
+MuJoCo, its values are exact. Source: MuJoCo documentation, XML reference, "sensor".
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.storage import read_recording, write_recording
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
-from zwang.simulation.constraint_multipliers import multiplier_labels
-from zwang.simulation.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.controls import control_names
 from zwang.simulation.events import EventRecords
 from zwang.simulation.initial_state import InitialState
+from zwang.simulation.quantities.constraint_forces import CONSTRAINT, PointForceLabel, point_force_labels
+from zwang.simulation.quantities.constraint_multipliers import multiplier_labels
+from zwang.simulation.quantities.constraint_residuals import FORMULA, constraint_residuals
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
 from zwang.simulation.solver_status import SolverStatus

@@ -5,10 +5,10 @@ from __future__ import annotations
 from zwang.deprecation import module_getattr
 from zwang.robot.com_jacobian import com_jacobian
 from zwang.robot.denavit_hartenberg import from_dh
-from zwang.robot.ik_solution import IKSolution, Residual, Trace
-from zwang.robot.inverse_kinematics import solve_ik
+from zwang.robot.inverse_kinematics.ik_solution import IKSolution, Residual, Trace
+from zwang.robot.inverse_kinematics.null_space_objectives import away_from_singularities
+from zwang.robot.inverse_kinematics.solve_ik import solve_ik
 from zwang.robot.manipulability import Manipulability, ManipulabilityEllipsoid, manipulability
-from zwang.robot.null_space_objectives import away_from_singularities
 from zwang.robot.six_revolute.all_solutions import AllIKSolutions, all_ik_solutions
 from zwang.robot.statics import (
     Equilibrium,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.compiled import compile_function
+from zwang.api.compilation.compiled import compile_function
 
 Shapes = dict[str, tuple[int, ...]]
 BatchFunction = Callable[..., tuple[np.ndarray, ...]]

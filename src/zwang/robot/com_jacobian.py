@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
-from zwang.api.cache_key import IdentityKey
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
 from zwang.dynamics.energy import mass_centre_jacobian, total_mass
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism

@@ -6,7 +6,7 @@ from zwang.constraint.inverse_weights import inverse_weights
 from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
-from zwang.robot.levenberg_marquardt import LoopConstraint, LoopConstraints
+from zwang.robot.inverse_kinematics.levenberg_marquardt import LoopConstraint, LoopConstraints
 
 LOOPS = (Connect, Weld, Distance, TendonCoupling)
 

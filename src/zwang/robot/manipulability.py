@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import passive_forces
@@ -26,7 +26,12 @@ from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import coordinates_for
-from zwang.robot.levenberg_marquardt import LoopConstraints, Problem, error_jacobian, errors_of
+from zwang.robot.inverse_kinematics.levenberg_marquardt import (
+    LoopConstraints,
+    Problem,
+    error_jacobian,
+    errors_of,
+)
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.manipulability import ManipulabilityEllipsoid
 from zwang.robot.velocity_transformation import null_space

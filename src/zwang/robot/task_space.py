@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
-from zwang.api.cache_key import IdentityKey
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
 from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.jacobians import placement_jacobian
@@ -19,8 +19,8 @@ from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import orientation_of
 from zwang.robot.batch_functions import BatchFunction, compiled_over_batch, floats_over_batch
+from zwang.robot.inverse_kinematics.tasks import COMPONENTS, PARTS
 from zwang.robot.jacobian_derivative import jacobian_derivative
-from zwang.robot.tasks import COMPONENTS, PARTS
 from zwang.robot.velocity_transformation import VelocityTransformation, samples, velocity_transformation
 
 SAMPLES = 8

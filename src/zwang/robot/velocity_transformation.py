@@ -11,7 +11,7 @@ from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
-from zwang.robot.levenberg_marquardt import (
+from zwang.robot.inverse_kinematics.levenberg_marquardt import (
     CONVERGED,
     Problem,
     Settings,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import DescriptionError
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism

@@ -9,8 +9,8 @@ import numpy as np
 from zwang.constraint.context import row_context
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import cond, equal, value_is_constant, where
-from zwang.simulation.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
+from zwang.simulation.quantities.constraint_forces import point_force_labels, point_forces
 from zwang.simulation.solver_status import NO_SOLUTION
 from zwang.simulation.status import NONE
 from zwang.simulation.step import StepResult

@@ -12,7 +12,7 @@ from zwang.algebra.rotations import cross
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.tree import Tree
-from zwang.simulation.sensor_values import SensedState, sensor_values
+from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 from zwang.simulation.step import state_derivative, step
 from zwang.simulation.step_settings import StepSettings
 from zwang.solver.linearised import KnownSolutions

@@ -15,7 +15,7 @@ from zwang.collision import (
     candidate_pairs,
     pair_groups,
 )
-from zwang.collision.kinks import SMOOTH, has_kink
+from zwang.collision.convex.kinks import SMOOTH, has_kink
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import is_hard_contact
 from zwang.constraint.context import RowContext, resting_speed, row_context

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import Dual, SecondOrder, derivative_along
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.constraint.hard import (
     all_velocity_level_rows,
     depends_on_time,

@@ -10,7 +10,7 @@ from typing import Any, cast
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.deprecation import module_getattr
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism

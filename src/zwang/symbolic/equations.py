@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.constraint.hard import nonideal_forces
 from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
-from zwang.api.linearize import constraint_gradients
+from zwang.api.analysis.linearize import constraint_gradients
 from zwang.constraint.hard import all_velocity_level_rows
 from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api.linearize import LinearModel, numeric_linear_model
-from zwang.api.parameter_values import Parameters, parameter_values
-from zwang.api.validation import checked_mechanism
+from zwang.api.analysis.linearize import LinearModel, numeric_linear_model
+from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.arguments.validation import checked_mechanism
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments

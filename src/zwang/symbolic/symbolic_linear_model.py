@@ -12,10 +12,10 @@ import scipy.linalg
 import sympy as sp
 from scipy.sparse.csgraph import connected_components
 
-from zwang.api import validation
-from zwang.api.linearize import RANK, LinearModel, independent_states, number_of_name, state_names
-from zwang.api.parameter_values import Parameters, parameter_value, stacked_values
-from zwang.api.programs import compile_function
+from zwang.api.analysis.linearize import RANK, LinearModel, independent_states, number_of_name, state_names
+from zwang.api.arguments import validation
+from zwang.api.arguments.parameter_values import Parameters, parameter_value, stacked_values
+from zwang.api.compilation.programs import compile_function
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.api.programs import PARAMETERS, traced_program
+from zwang.api.compilation.programs import PARAMETERS, traced_program
 from zwang.errors import ShapeError, SimulationError, UnknownNameError
 from zwang.interop.export_settings import STEP, ExportSettings, export_settings
 from zwang.interop.exported_functions import ExportedArgument, ExportedFunction

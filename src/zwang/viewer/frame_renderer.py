@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import ShapeError
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism

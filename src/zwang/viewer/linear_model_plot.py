@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang.api.linearize import LinearModel
+from zwang.api.analysis.linearize import LinearModel
 from zwang.viewer.picture_file import save_picture
 from zwang.viewer.plot_style import INK, STYLE, short
 

@@ -22,7 +22,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang.api.linearize import LinearModel
+from zwang.api.analysis.linearize import LinearModel
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.viewer.linear_model_plot import plot_linear_model

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism

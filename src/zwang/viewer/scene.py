@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import ShapeError
 from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib.image
 import numpy as np
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.viewer.triangles import world_triangles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zwang.io.mjcf.compiled_model import MjcfModel
+from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.mechanism.joints import Softness
 
 DEFAULT_SOLREF = (0.02, 1.0)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import joint_limits
+from zwang.robot.inverse_kinematics.targets import TargetLike, read_target
 from zwang.robot.six_revolute.general_chain import candidates
 from zwang.robot.six_revolute.revolute_chain import RevoluteChain, homogeneous, revolute_chain
 from zwang.robot.six_revolute.spherical_wrist import spherical_wrist_candidates, wrist_heights
-from zwang.robot.targets import TargetLike, read_target
 
 RESIDUAL = 1e-10  # [rad, length of the chain] of a solution
 SAME = (

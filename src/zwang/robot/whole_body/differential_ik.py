@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
-from zwang.api.cache_key import IdentityKey
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
 from zwang.errors import DescriptionError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.robot.ik_solution import Residual
+from zwang.robot.inverse_kinematics.ik_solution import Residual
 from zwang.robot.task_space import configurations
 from zwang.robot.whole_body.problem import WholeBodyProblem, whole_body_problem
 from zwang.robot.whole_body.task_targets import read_targets

@@ -22,7 +22,7 @@ from zwang.collision.distances import shape_distance
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
-from zwang.robot.levenberg_marquardt import select_array
+from zwang.robot.inverse_kinematics.levenberg_marquardt import select_array
 from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.step_rows import TaskTarget, loop_rows, posture_error, rows_of_task

@@ -18,7 +18,7 @@ from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import difference_configuration
 from zwang.kinematics.kinematics import Kinematics
-from zwang.robot.tasks import IKTask, task_error, task_jacobian
+from zwang.robot.inverse_kinematics.tasks import IKTask, task_error, task_jacobian
 from zwang.robot.whole_body.avoided_pairs import distance_row
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask

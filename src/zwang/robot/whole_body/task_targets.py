@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.batch_functions import Shapes
-from zwang.robot.targets import read_target
+from zwang.robot.inverse_kinematics.targets import read_target
 from zwang.robot.task_space import configurations
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask, WeightedTask
 

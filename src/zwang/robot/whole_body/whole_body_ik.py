@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zwang.api import validation
+from zwang.api.arguments import validation
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
-from zwang.robot.ik_solution import Residual
+from zwang.robot.inverse_kinematics.ik_solution import Residual
 from zwang.robot.sampling import random_configurations
 from zwang.robot.task_space import configurations
 from zwang.robot.whole_body.differential_ik import DEFAULT_DAMPING, functions_of, problem_of

@@ -1,0 +1,1 @@
+"""Analysis of states: the mechanics functions on floats, contacts, reactions, tasks, equilibria."""

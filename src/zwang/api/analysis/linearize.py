@@ -1,0 +1,269 @@
+"""Linear models of a mechanism about a state, from its exact derivatives.
+
+Hard constraints reduce the state. With C dq = 0 at the level of positions and D dq + A dv = 0 at that of
+velocities, the admissible states are x = T y, where y are independent entries of x (S x = y, S T = I), and
+
+    x_dot = F x + G u,  x = T y      gives      y_dot = S F T y + S G u
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
+from zwang.api.analysis.reference import frame_jacobian
+from zwang.api.arguments import validation
+from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.compilation.compiled import CompiledMechanism, compile
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
+from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
+from zwang.kinematics.configuration import configuration_rate
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import is_zero
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_stage import hard_constraints
+from zwang.simulation.controls import control_names
+from zwang.simulation.impact_stage import has_hard_contacts
+from zwang.simulation.quantities.sensor_values import sensor_slices
+
+RANK = 1e-9  # singular values below this, relative to the largest, count as zero
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """y_dot = A y + B u, or y[k + 1] = A y[k] + B u[k], and the outputs C y + D u: deviations from a state.
+
+    A (n, n), B (n, m), C (p, n), D (p, m). states, inputs, outputs: their names. step [s]: of a discrete
+    model, None for a continuous one. q, v, control: the state and the control about which it holds.
+    displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y. switching:
+    whether a constraint row is about to change its status, so that the model holds on one side only.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    step: float | None
+    q: np.ndarray
+    v: np.ndarray
+    control: np.ndarray
+    displacement: np.ndarray
+    switching: bool
+
+    @property
+    def poles(self) -> np.ndarray:
+        """The eigenvalues (n,) of A, by decreasing real part, and modulus for a discrete model."""
+        values = np.linalg.eigvals(self.A)
+        size = values.real if self.step is None else np.abs(values)
+        return values[np.lexsort((values.imag, -size))]
+
+    def frequency_response(self, frequencies: npt.ArrayLike) -> np.ndarray:
+        """The complex amplitudes (k, p, m) of the outputs for inputs of amplitude one, at frequencies (k,)
+        [rad/s].
+
+        C (s I - A)^-1 B + D with s = i w, or s = exp(i w step) for a discrete model. Raises StateError for
+        frequencies that are not finite numbers, and LinAlgError at an undamped pole.
+        """
+        w = np.atleast_1d(validation.real_values(frequencies, "frequencies"))
+        s = 1j * w if self.step is None else np.exp(1j * w * self.step)
+        matrices = s[:, None, None] * np.eye(len(self.A)) - self.A
+        states = np.linalg.solve(matrices, np.broadcast_to(self.B, (len(w), *self.B.shape)))
+        return self.C @ states + self.D
+
+    def to_control(self) -> Any:
+        """The model as a `control.StateSpace`, with the same names.
+
+        Raises MissingExtraError if the package `control` is not installed.
+        """
+        if find_spec("control") is None:
+            raise MissingExtraError("to_control() needs the package control: pip install 'zwang[control]'")
+        control = importlib.import_module("control")
+        return control.ss(
+            self.A, self.B, self.C, self.D, 0 if self.step is None else self.step,
+            states=list(self.states), inputs=list(self.inputs), outputs=list(self.outputs),
+        )  # fmt: skip
+
+
+def numeric_linear_model(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike | None = None,
+    control: npt.ArrayLike | None = None,
+    *,
+    step: float | None = None,
+    integrator: str | None = None,
+    activation: npt.ArrayLike | None = None,
+    time: float = 0.0,
+    states: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    params: Parameters | None = None,
+) -> LinearModel:
+    """The linear model in numbers; arguments, constraints and exceptions as for `zw.linearize`."""
+    m = _numeric(mechanism, params)
+    nv, nz, names = m.nv, len(activations(m)), control_names(m)
+    configuration = validation.configuration(m, q)
+    velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
+    u = _vector(control, len(names), "control")
+    z = _vector(activation, nz, "activation")
+    fast, options = compile(m, threads=1), {"activation": z, "time": time}
+    if step is None:
+        _check_continuous(m)
+        found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
+    else:
+        found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
+    if not np.isfinite(found.A).all():
+        raise SimulationError(
+            "there is no linear model about this state: its accelerations are not determined, as the hard "
+            "constraints contradict each other there or the constraint solver fails; choose another state"
+        )
+    all_states = state_names(m)
+    T = _admissible_states(m, configuration, velocity, time, nz)
+    own = independent_states(T, all_states, states)
+    T = T @ np.linalg.inv(T[own])
+    columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
+    wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
+    at = (configuration, velocity, u, z, time)
+    C, D, output_names = _outputs(fast, at, wanted, all_states)
+    return LinearModel(
+        (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
+        tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
+        None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
+    )  # fmt: skip
+
+
+def _check_continuous(m: Mechanism) -> None:
+    """Raises SimulationError for hard contacts, limits and friction, which act over a time step."""
+    elements = [*(index.joint for index in m.joints), *m.tendons]
+    hard_limits = [x for x in elements if x.limits is not None and x.limit_softness is None]
+    hard_friction = [x for x in elements if not is_zero(x.friction) and x.friction_softness is None]
+    if has_hard_contacts(m) or hard_limits or hard_friction or coulomb_frictions(m):
+        raise SimulationError(
+            f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
+            "that it has no linear model in continuous time; give step=..., or give them a softness"
+        )
+
+
+def _vector(values: Any, size: int, name: str) -> np.ndarray:
+    """A vector (size,), zero where it is None."""
+    return np.zeros(size) if values is None else validation.vector(values, size, name, name)
+
+
+def _numeric(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
+    """The mechanism with numbers for its symbols."""
+    m = validation.checked_mechanism(mechanism)
+    values = parameter_values(m, params)
+    return m.subs({name: float(value) for name, value in values.items()}) if values else m
+
+
+def state_names(m: Mechanism) -> list[str]:
+    """The names of the entries of (dq, dv, dz)."""
+    displacements, velocities = [], []
+    for joint in m.joints:
+        coordinates, speeds = m.coordinate_names[joint.q], m.speed_names[joint.v]
+        for k, speed in enumerate(speeds):
+            is_plain = k < joint.joint.nq - 4 or joint.joint.nq == joint.joint.nv
+            displacements.append(coordinates[k] if is_plain else f"{speed}_angle")
+            velocities.append(f"{speed}_dot" if speed in coordinates else speed)
+    return [*displacements, *velocities, *(f"{name} activation" for name in activations(m))]
+
+
+def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz: int) -> np.ndarray:
+    """A basis (N, n) of the states (dq, dv, dz) that satisfy the hard constraints to first order."""
+    nv = m.nv
+    if not hard_constraints(m):
+        return np.eye(2 * nv + nz)
+    A, C, by_q = (np.asarray(x, dtype=float) for x in constraint_gradients(m, q, v, t))
+    G = np.block(
+        [
+            [C, np.zeros((len(C), nv + nz))],
+            [by_q, A, np.zeros((len(A), nz))],
+        ]
+    )
+    return scipy.linalg.null_space(G, rcond=RANK)
+
+
+def constraint_gradients(m: Mechanism, q: Any, v: Any, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (k, nv) of all hard constraints, C (n, nv) of the holonomic ones, and the derivatives (k, nv) of
+    A(q, t) v + a(q, t) by displacements dq; on any scalar.
+    """
+    if not any(is_hard_constraint(c) for c in m.constraints):
+        none = np.zeros((0, m.nv), int)
+        return none, none, none
+    rows = all_velocity_level_rows(m, q, v, t)
+    C = rows.A[[k for k, position in enumerate(rows.position) if position is not None]]
+    by_q = [_residual_rate(m, q, v, t, direction) for direction in np.eye(m.nv, dtype=int)]
+    return rows.A, C, np.stack(by_q, axis=1)
+
+
+def _residual_rate(m: Mechanism, q: Any, v: Any, t: Any, dq: np.ndarray) -> np.ndarray:
+    """The derivative of A(q, t) v + a(q, t) along a displacement dq."""
+    with tangents():
+        moved = tangent_array(q, configuration_rate(m.tree, q, dq))
+        A, a, _ = velocity_level_rows_at(m, moved, t)
+        return np.array([parts(x)[1] for x in A @ v + a], dtype=object)
+
+
+def independent_states(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) -> list[int]:
+    """The numbers of the independent entries of the state. Raises DescriptionError."""
+    count = T.shape[1]
+    if chosen is None:
+        if count == len(T):
+            return list(range(count))
+        order = np.asarray(scipy.linalg.qr(T.T, mode="r", pivoting=True)[-1])
+        return sorted(int(k) for k in order[:count])
+    own = [number_of_name(name, names, "state") for name in chosen]
+    if len(own) != count or np.linalg.matrix_rank(T[own], tol=RANK) < count:
+        raise DescriptionError(
+            f"states: {len(own)} are given, and the constraints leave {count} free; give {count} that "
+            "determine all others"
+        )
+    return own
+
+
+def _outputs(
+    fast: CompiledMechanism, at: tuple[Any, ...], wanted: list[str], states: list[str]
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their names.
+
+    at: q, v, control, activation and the time.
+    """
+    m, nu = fast.mechanism, len(at[2])
+    places = sensor_slices(m.sensors)
+    sensed = fast.sensor_derivatives(*at) if any(x in places and x not in states for x in wanted) else None
+    C, D, names = [np.zeros((0, len(states)))], [np.zeros((0, nu))], []
+    for name in wanted:
+        by_control = None
+        if name in states:
+            by_state, own = np.eye(len(states))[[states.index(name)]], [name]
+        elif sensed is not None and name in places:
+            by_state, by_control = sensed.C[places[name]], sensed.D[places[name]]
+            own = [f"{name}.{component}".rstrip(".") for component in m.sensor(name).components]
+        elif name in m.tree.placements:
+            by_state = np.hstack([frame_jacobian(m, at[0], name)[:3], np.zeros((3, len(states) - m.nv))])
+            own = [f"{name}.{axis}" for axis in AXES]
+        else:
+            raise UnknownNameError("output", name, [*states, *places, *m.tree.placements])
+        C.append(by_state)
+        D.append(np.zeros((len(by_state), nu)) if by_control is None else by_control)
+        names += own
+    return np.concatenate(C), np.concatenate(D), names
+
+
+def number_of_name(name: str, names: Sequence[str], what: str) -> int:
+    if name not in names:
+        raise UnknownNameError(what, name, names)
+    return list(names).index(name)

@@ -1,0 +1,300 @@
+"""Accelerations of frames by Gauss's principle, with tasks as hard, soft, one-sided or cone rows; for one
+world or many worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.api.arguments import validation
+from zwang.api.compilation.programs import compile_function
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.constraint.rows import Cone, Rows, concatenated, scalar_array
+from zwang.deprecation import renamed_arguments, renamed_attributes
+from zwang.dynamics.gauss import GaussProblem
+from zwang.dynamics.generalised_forces import passive_forces
+from zwang.errors import DescriptionError, ShapeError, SolveError
+from zwang.kinematics.configuration import normalized_configuration
+from zwang.kinematics.jacobians import frame_jacobian, frame_jacobian_rate
+from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr, validated, validated_arguments
+from zwang.scalar import absolute, logical_or, maximum, where
+from zwang.simulation.constrained import gauss_problem
+from zwang.solver.solution import max_abs
+from zwang.solver.solve import solve
+
+KEPT = 16  # compiled tasks
+TOLERANCE = 1e-6  # relative; larger residuals are not rounding
+SMALLEST_WEIGHT = 1e-12  # of a row without effect in some state
+KINDS = {"equality": "equality", "friction": "friction", "one_sided": "limit", "cone": "cone"}
+"""The kinds of tasks, and of their constraint rows."""
+
+
+@validated
+@dataclass(frozen=True)
+class TaskConstraint:
+    """Rows of the acceleration of a frame in Gauss's problem, with their desired acceleration a*.
+
+    frame: the name of a body or of a frame. desired: a* of the chosen rows (..., len(rows)), in world axes
+    [m/s^2, rad/s^2]; one for each world, or one for all. rows: of (linear, angular), default (0, 1, 2); for a
+    cone the normal first. With x for J a + Jdot v of the rows, kind is
+
+        "equality"    x = a*
+        "friction"    x = a* as far as forces |f| <= bound [N, N m] reach, as dry friction does
+        "one_sided"   x >= a* with f >= 0, as of a limit or a contact without friction
+        "cone"        one contact: x_0 >= a*_0 with f_0 >= 0, and sum (f_j / friction_j)^2 <= f_0^2 for the
+                      other rows, whose x_j is a*_j inside the cone
+
+    impedance: d in (0, 1]. 1 (default) is hard. A smaller one is soft, with R = (1 - d) / d times the
+    diagonal of J M^-1 J^T, so that a single row has the acceleration d a* + (1 - d) a0 between the desired
+    and the free one. Rows of a soft cone have the friction R_j friction_j^2 = R_0 friction_1^2, as in MuJoCo
+    with impratio 1. A hard cone obeys Coulomb's law. Raises DescriptionError.
+    Source: lecture note "Gauss's Principle of Least Constraint", primal problem and parameter computation;
+    MuJoCo documentation, Computation, "Constraint model".
+    """
+
+    frame: str
+    desired: Any = field(hash=False)
+    rows: tuple[int, ...] = (0, 1, 2)
+    kind: Literal["equality", "friction", "one_sided", "cone"] = "equality"
+    impedance: float = 1.0
+    bound: float = 0.0
+    friction: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        where = f"task of frame {self.frame!r}"
+        if self.kind not in KINDS:
+            raise DescriptionError(f"kind of the {where} is {self.kind!r}; give one of {', '.join(KINDS)}")
+        if not len(self.rows) or not set(self.rows) <= set(range(6)):
+            raise DescriptionError(f"rows of the {where} are {self.rows!r}; give numbers from 0 to 5")
+        if not 0 < self.impedance <= 1:
+            raise DescriptionError(f"impedance of the {where} is {self.impedance}; it must lie in (0, 1]")
+        if (self.bound > 0) != (self.kind == "friction") or not 0 <= self.bound < np.inf:
+            raise DescriptionError(
+                f"bound of the {where} is {self.bound}; give a positive bound for kind='friction', and none "
+                "for others"
+            )
+        needed = len(self.rows) - 1 if self.kind == "cone" else 0
+        if self.kind == "cone" and not needed:
+            raise DescriptionError(f"the {where} is a cone of one row; give it tangents, or 'one_sided'")
+        if len(self.friction) != needed or not all(0 < mu < np.inf for mu in self.friction):
+            raise DescriptionError(
+                f"friction of the {where} is {self.friction!r}; a cone needs a positive coefficient for each "
+                f"row but the first ({needed} here), other kinds none"
+            )
+
+    @property
+    def form(self) -> TaskForm:
+        """The task without its desired acceleration."""
+        return TaskForm(
+            self.frame, tuple(self.rows), self.kind, self.impedance, self.bound, tuple(self.friction)
+        )
+
+
+class TaskForm(NamedTuple):
+    """A `TaskConstraint` without its desired acceleration."""
+
+    frame: str
+    rows: tuple[int, ...]
+    kind: str = "equality"
+    impedance: float = 1.0
+    bound: float = 0.0
+    friction: tuple[float, ...] = ()
+
+
+@renamed_attributes(missed="residual", efforts="generalised_force")
+class TaskAcceleration(NamedTuple):
+    """The joint accelerations of a task, or of several tasks, whose rows follow one another.
+
+    acceleration (nv,); free (nv,): without the task. force: of each row of the task [N, N m].
+    generalised_force (nv,): J^T force [N m, N]. zwang: Gauss's measure Z of the deviation from the free
+    acceleration.
+    residual: of each row, J a + Jdot v - desired; not zero for soft rows, for one-sided rows that are not
+    active, for friction at its bound, and for rows that cannot be satisfied. Results of many worlds have the
+    worlds first.
+    """
+
+    acceleration: np.ndarray
+    free: np.ndarray
+    force: np.ndarray
+    generalised_force: np.ndarray
+    zwang: Any
+    residual: np.ndarray
+
+
+@renamed_arguments(wanted="desired")
+@validated_arguments("frame")
+def task_acceleration(
+    mechanism: Mechanism,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    tau: npt.ArrayLike,
+    frame: str | TaskConstraint | Sequence[TaskConstraint],
+    desired: npt.ArrayLike | None = None,
+    rows: Sequence[int] = (0, 1, 2),
+) -> TaskAcceleration:
+    """The joint accelerations nearest to the free ones, in Gauss's measure, that give frames their desired
+    accelerations.
+
+    mechanism: a mechanism without symbols.
+    q: coordinates (..., nq). v: generalised velocities (..., nv). tau: generalised forces (..., nv) [N m, N].
+    frame: the name of a body or of a frame, with a hard task; or a `zw.TaskConstraint`, or several: hard,
+        soft, one-sided, friction or cone rows.
+    desired: J v_dot + Jdot v (..., len(rows)) of the chosen rows, in world axes [m/s^2, rad/s^2]; for a name.
+    rows: of (linear, angular), default (0, 1, 2); redundant rows are allowed.
+
+    The acceleration minimises Z(a) plus the costs of the softness of all rows. Arrays with worlds first are
+    evaluated in machine code; a world whose frame cannot have the acceleration is NaN there, except for
+    `free` and `residual`. Raises SolveError for one world whose frame cannot have it, UnknownNameError,
+    ShapeError, StateError or DescriptionError.
+    """
+    m = validation.numeric_mechanism(mechanism)
+    tasks = _tasks(frame, desired, rows)
+    for task in tasks:
+        m.tree.placement(task.frame)
+    forms = tuple(task.form for task in tasks)
+    wanted = [validation.real_values(task.desired, "desired") for task in tasks]
+    if max(validation.real_values(x, "q, v, tau, desired").ndim for x in (q, v, tau, *wanted)) > 1:
+        return _of_many(m, forms, q, v, tau, *wanted)
+    q, v, tau = (
+        validation.configuration(m, q),
+        validation.nv_vector(m, v, "v"),
+        validation.nv_vector(m, tau, "tau"),
+    )
+    for form, values in zip(forms, wanted, strict=True):
+        if len(form.rows) == 0:
+            raise ShapeError("rows is empty; give one or more of 0 ... 5")
+        if values.shape != (len(form.rows),):
+            raise ShapeError(
+                f"desired must have {len(form.rows)} elements, one for each of the rows {form.rows}; its "
+                f"shape is {values.shape}"
+            )
+    found = [np.asarray(x, dtype=float) for x in _task_dynamics(m, forms, q, v, tau, wanted)]
+    if np.isnan(found[0]).any():
+        raise SolveError(
+            f"no joint acceleration satisfies {_unsatisfied(forms, found[5])} in this state; choose rows "
+            "along which the mechanism can accelerate there, or give a zw.TaskConstraint an impedance below 1"
+        )
+    return TaskAcceleration(*found)._replace(zwang=float(found[4]))
+
+
+def _unsatisfied(forms: tuple[TaskForm, ...], residual: np.ndarray) -> str:
+    """The rows with a residual, with their frames, such as "task 0 of frame 'tool' (residual -1)"."""
+    of_row = [(form, k) for form in forms for k in form.rows]
+    sizes = np.abs(residual)
+    found = [
+        f"task {k if len(forms) == 1 else number} of frame {form.frame!r} (residual {residual[number]:.3g})"
+        for number, (form, k) in enumerate(of_row)
+        if not sizes[number] <= TOLERANCE * sizes.max()
+    ]
+    return ", ".join(found)
+
+
+def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstraint, ...]:
+    """The tasks of the arguments. Raises DescriptionError."""
+    if isinstance(frame, str):
+        if desired is None:
+            raise DescriptionError(f"desired is missing: the acceleration of frame {frame!r}")
+        return (TaskConstraint(frame, desired, tuple(rows)),)
+    tasks = (frame,) if isinstance(frame, TaskConstraint) else frame
+    if (
+        not isinstance(tasks, Sequence)
+        or not tasks
+        or not all(isinstance(task, TaskConstraint) for task in tasks)
+    ):
+        raise DescriptionError(
+            f"frame is {short_repr(frame)}; give the name of a frame, a zw.TaskConstraint, or a list of them"
+        )
+    if desired is not None:
+        raise DescriptionError("desired is given beside a zw.TaskConstraint, which has its own; leave it out")
+    return tuple(tasks)
+
+
+def _task_dynamics(
+    m: Mechanism, forms: tuple[TaskForm, ...], q: Any, v: Any, tau: Any, desired: Sequence[Any]
+) -> TaskAcceleration:
+    """The result on any scalar; arguments as for `task_acceleration`."""
+    problem = gauss_problem(Kinematics(m.tree, q, v), tau + passive_forces(m, q, v))
+    parts, biases, number = [], [], 0
+    for form, wanted in zip(forms, desired, strict=True):
+        bias = np.array(frame_jacobian_rate(m.tree, q, v, form.frame))[list(form.rows)]
+        J = np.array(frame_jacobian(m.tree, q, form.frame))[list(form.rows)]
+        names = form.rows if len(forms) == 1 else range(number, number + len(form.rows))
+        parts.append(_task_rows(problem, form, J, np.asarray(wanted) - bias, [f"task {k}" for k in names]))
+        biases.append(bias)
+        number += len(form.rows)
+    rows, goal = concatenated(parts, m.nv), np.concatenate(list(desired))
+    found = solve(problem, rows)
+    residual = rows.J @ found.acceleration + np.concatenate(biases) - goal
+    far = TOLERANCE * (1 + max_abs(goal) + max_abs(found.acceleration))
+    failed = logical_or(found.failed, max_abs(_violations(forms, residual)) > far)
+    a, force = (
+        scalar_array([where(failed, np.nan, x) for x in values])
+        for values in (found.acceleration, found.force)
+    )
+    return TaskAcceleration(a, problem.a_free, force, rows.J.T @ force, problem.zwang(a), residual)
+
+
+def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, names: list[str]) -> Rows:
+    """The constraint rows of one task: J a = aref, with R from the impedance."""
+    factors, n = ltdl(problem.M, problem.parents), len(J)
+    own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
+    weights = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
+    d, mu = form.impedance, form.friction
+    if form.kind == "cone":
+        weights = [weights[0], *(weights[0] * mu[0] ** 2 / f**2 for f in mu)]
+    zero = np.zeros(n, int)
+    rows = Rows(
+        tuple(names),
+        (KINDS[form.kind],) * n,
+        J,
+        scalar_array(list(aref)),
+        zero if d == 1 else scalar_array([(1 - d) / d * x for x in weights]),
+        position=zero,
+        velocity=zero,
+        margin=zero,
+        impedance=np.full(n, d),
+        inverse_weight=scalar_array(weights),
+        bound=np.full(n, form.bound),
+        active=np.array([True] * n),
+    )
+    return rows.as_cone(Cone(0, mu, mu[0])) if form.kind == "cone" else rows
+
+
+def _violations(forms: tuple[TaskForm, ...], residual: Any) -> list[Any]:
+    """The residuals that hard rows must not have."""
+    found, at = [0.0], 0
+    for form in forms:
+        own = list(residual[at : at + len(form.rows)])
+        at += len(form.rows)
+        if form.impedance < 1 or form.kind == "friction":
+            continue
+        if form.kind == "equality":
+            found += own
+        else:  # one-sided rows, or the normal of a cone
+            found += [maximum(-x, 0.0) for x in (own[:1] if form.kind == "cone" else own)]
+    return [absolute(x) for x in found]
+
+
+@lru_cache(KEPT)
+def _compiled_task(m: Mechanism, forms: tuple[TaskForm, ...]) -> CompiledFunction:
+    def function(q: Any, v: Any, tau: Any, *desired: Any) -> dict[str, Any]:
+        found = _task_dynamics(m, forms, normalized_configuration(m.tree, q), v, tau, desired)
+        return {**found._asdict(), "zwang": np.array([found.zwang])}
+
+    names = ["desired"] if len(forms) == 1 else [f"desired of task {k}" for k in range(len(forms))]
+    sizes = {name: len(form.rows) for name, form in zip(names, forms, strict=True)}
+    return compile_function(function, {"q": m.nq, "v": m.nv, "tau": m.nv, **sizes})
+
+
+def _of_many(m: Mechanism, forms: tuple[TaskForm, ...], *given: Any) -> TaskAcceleration:
+    found = TaskAcceleration(*_compiled_task(m, forms)(*given))
+    return found._replace(zwang=found.zwang[..., 0])

@@ -1,0 +1,173 @@
+"""Equilibria: configurations, controls and activations that keep a mechanism at rest.
+
+The accelerations at rest, the rates of the activations and the violations of hard constraints are zero. They
+are found by the method of Levenberg and Marquardt with exact derivatives, contacts included. Source: Nocedal,
+Wright, Numerical Optimization (2006), Section 10.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.api.analysis.contacts import contacts
+from zwang.api.arguments import validation
+from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.compilation.compiled import CompiledMechanism, compile
+from zwang.collision import candidate_pairs
+from zwang.constraint.hard import all_velocity_level_rows
+from zwang.errors import SolveError, UnknownNameError
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_stage import hard_constraints
+from zwang.simulation.controls import control_names
+
+ITERATIONS = 300
+TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
+SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
+SMALLEST_CHANGE = 1e-15  # of the unknowns, below which the residual is at its rounding error
+
+
+class TrimPoint(NamedTuple):
+    """An equilibrium: q (nq,), control (nu,), activation (nz,), and the largest acceleration that is left
+    [rad/s^2, m/s^2].
+    """
+
+    q: np.ndarray
+    control: np.ndarray
+    activation: np.ndarray
+    residual: float
+
+
+class _TrimState(NamedTuple):
+    """The unknowns, and the residuals r and their Jacobian by the free unknowns."""
+
+    q: np.ndarray
+    control: np.ndarray
+    activation: np.ndarray
+    r: np.ndarray
+    J: np.ndarray
+
+
+@validated_arguments()
+def trim(
+    mechanism: Mechanism,
+    guess: npt.ArrayLike,
+    *,
+    control: npt.ArrayLike | None = None,
+    fixed: Sequence[str] = (),
+    params: Parameters | None = None,
+) -> TrimPoint:
+    """An equilibrium near a guess: the mechanism stays at rest under a constant control.
+
+    guess: the configuration (nq,). control (nu,): the guess of the control, by default zero; for a mechanism
+    without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of coordinates and
+    of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are found. Where
+    several equilibria are near, it is one of them, stable or not. params: values of the symbols.
+
+    Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
+    that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
+    """
+    m = validation.checked_mechanism(mechanism)
+    values = parameter_values(m, params)
+    m = m.subs({name: float(value) for name, value in values.items()}) if values else m
+    names, nz = control_names(m), len(activations(m))
+    q = validation.configuration(m, guess)
+    start = np.zeros(len(names)) if control is None else control
+    u = validation.vector(start, len(names), "control", "control")
+    problem = _TrimProblem(compile(m, threads=1), _free_unknowns(m, names, nz, fixed))
+    at = problem.at(q, u, np.zeros(nz))
+    damping = 1e-3
+    for _ in range(ITERATIONS):
+        if not len(problem.free) or damping > LARGEST_DAMPING or not np.isfinite(at.r).all():
+            break
+        change = _step(at, damping)
+        if np.abs(change).max() < SMALLEST_CHANGE:
+            break
+        new = problem.moved(at, change)
+        better = np.isfinite(new.r).all() and new.r @ new.r < at.r @ at.r
+        at = new if better else at
+        damping = max(damping / 10, SMALLEST_DAMPING) if better else damping * 10
+    largest = float(np.abs(at.r).max(initial=0.0))
+    scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
+    if not largest <= TOLERANCE * scale:
+        raise SolveError(_reason(problem, at, largest))
+    return TrimPoint(at.q, at.control, at.activation, largest)
+
+
+class _TrimProblem(NamedTuple):
+    """The compiled mechanism, and the numbers of the free ones among (dq, control, activation)."""
+
+    fast: CompiledMechanism
+    free: list[int]
+
+    def at(self, q: np.ndarray, control: np.ndarray, activation: np.ndarray) -> _TrimState:
+        """The residuals (accelerations, rates of activations, violations) and their Jacobian."""
+        m, nv = self.fast.mechanism, self.fast.mechanism.nv
+        zero = np.zeros(nv)
+        found = self.fast.constrained_dynamics_derivatives(q, zero, control, activation=activation, time=0.0)
+        r = np.concatenate([found.v_dot, found.z_dot])
+        J = np.hstack([found.A[nv:, :nv], found.B[nv:], found.A[nv:, 2 * nv :]])
+        if hard_constraints(m):
+            rows = all_velocity_level_rows(m, q, zero, 0.0)
+            holonomic = [k for k, position in enumerate(rows.position) if position is not None]
+            C = np.asarray(rows.A, float)[holonomic]
+            r = np.concatenate([r, np.array([rows.position[k] for k in holonomic], float)])
+            J = np.vstack([J, np.hstack([C, np.zeros((len(C), J.shape[1] - nv))])])
+        return _TrimState(q, control, activation, r, J[:, self.free])
+
+    def moved(self, at: _TrimState, change: np.ndarray) -> _TrimState:
+        """The point after a change of the free unknowns."""
+        nv, nu = self.fast.mechanism.nv, len(at.control)
+        whole = np.zeros(nv + nu + len(at.activation))
+        whole[self.free] = change
+        q = np.asarray(integrate_configuration(self.fast.mechanism.tree, at.q, whole[:nv]), float)
+        return self.at(q, at.control + whole[nv : nv + nu], at.activation + whole[nv + nu :])
+
+
+def _step(at: _TrimState, damping: float) -> np.ndarray:
+    """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, D the norms of the columns."""
+    norms = np.linalg.norm(at.J, axis=0)
+    D = np.diag(np.sqrt(damping) * np.maximum(norms, 1e-6 * norms.max(initial=1e-300)))
+    zero = np.zeros(len(D))
+    return np.linalg.lstsq(np.vstack([at.J, D]), np.concatenate([-at.r, zero]), rcond=None)[0]
+
+
+def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
+    """The numbers of the unknowns that are not fixed. Raises UnknownNameError."""
+    nu = len(names)
+    held = set() if m.inputs else set(range(m.nv, m.nv + nu))
+    for name in fixed:
+        if name in names:
+            held.add(m.nv + list(names).index(name))
+        elif name in m.coordinate_names:
+            held |= _displacements(m, m.coordinate_names.index(name))
+        else:
+            raise UnknownNameError("coordinate or control", name, [*m.coordinate_names, *names])
+    return [k for k in range(m.nv + nu + nz) if k not in held]
+
+
+def _displacements(m: Mechanism, k: int) -> set[int]:
+    """The displacements that change coordinate k: all three of a quaternion."""
+    joint = next(j for j in m.joints if j.q.start <= k < j.q.stop)
+    plain = joint.joint.nq - (0 if joint.joint.nq == joint.joint.nv else 4)
+    offset = k - joint.q.start
+    return {joint.v.start + offset} if offset < plain else set(range(joint.v.start + plain, joint.v.stop))
+
+
+def _reason(problem: _TrimProblem, at: _TrimState, largest: float) -> str:
+    m = problem.fast.mechanism
+    k = int(np.argmax(np.abs(at.r))) if np.isfinite(at.r).all() else 0
+    what = f"{m.speed_names[k]!r} keeps accelerating" if k < m.nv else "an activation or a constraint is left"
+    free = "no unknown is free" if not problem.free else f"{len(problem.free)} unknowns are free"
+    remedy = "give another guess, or fix fewer coordinates and controls"
+    if candidate_pairs(m) and not contacts(m, at.q, np.zeros(m.nv), np.zeros(m.nv)):
+        remedy = "no contact is closed there: give a guess that touches what it is to rest on"
+    return (
+        f"no equilibrium of {m.name!r} is found near the guess: {what} with {largest:.3g} ({free}); {remedy}"
+    )

@@ -1,0 +1,1 @@
+"""Validation of the arguments of public functions: states, parameters, controls, events, settings, memory."""

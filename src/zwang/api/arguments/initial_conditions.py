@@ -1,0 +1,156 @@
+"""Validation of initial states and of the parameters of worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang.api.arguments import validation
+from zwang.api.arguments.memory_limit import check_memory
+from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.errors import (
+    ArgumentError,
+    DescriptionError,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    StateError,
+    UnknownNameError,
+)
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import moved_mocap_bodies
+from zwang.mechanism.options import Keyframe
+from zwang.scalar import real_array
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.initial_state import InitialState
+
+
+def initial_state(
+    mechanism: Mechanism,
+    q0: Any = None,
+    v0: Any = None,
+    worlds: int | None = None,
+    params: Parameters | None = None,
+) -> InitialState:
+    """The validated initial states of all worlds; by default the home configuration, or the neutral one, at
+    rest.
+
+    q0: (nq,), (N, nq), or a dictionary of coordinates by name, of which the others take their default; v0
+    likewise. q0 may also be the name of a keyframe, which then gives q0, the default of v0, and the
+    activations.
+    worlds: N, if it does not follow from the other arguments. params: a number or (N,) for each symbol, by
+    symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, with the name of
+    the argument.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise ArgumentError(
+            f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
+        )
+    keyframe = mechanism.keyframe(q0) if isinstance(q0, str) else Keyframe("default")
+    if moved := moved_mocap_bodies(mechanism, keyframe.mocap):
+        raise SimulationError(
+            f"keyframe {keyframe.name!r} moves mocap body {moved[0]!r}, whose pose is fixed in this "
+            "mechanism; make it a parameter: m, params = zw.with_mocap_parameters(mechanism, "
+            f"{keyframe.name!r}), and simulate m with params=params"
+        )
+    q0 = (keyframe.q or None) if isinstance(q0, str) else q0
+    v0 = (keyframe.v or None) if v0 is None else v0
+    q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
+    v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
+    values = _parameters(mechanism, params)
+    N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
+    check_memory(N, 2, sample_size(mechanism) + len(values))
+    q = np.stack([validation.configuration(mechanism, row) for row in q])
+    v = np.stack([validation.nv_vector(mechanism, row, "v0") for row in v])
+    spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
+    _check_extremes(mechanism, spread)
+    z = np.zeros((N, len(activations(mechanism))))
+    if keyframe.activation:
+        z = z + validation.vector(keyframe.activation, z.shape[1], "activation of the keyframe", "one each")
+    return InitialState(_spread(q, N), _spread(v, N), z, spread)
+
+
+def keyframe_control(mechanism: Mechanism, q0: Any) -> tuple[Any, ...] | None:
+    """The control of the keyframe that q0 names; None if q0 is no name, or the keyframe has no control."""
+    if not isinstance(q0, str) or not isinstance(mechanism, Mechanism):
+        return None
+    return tuple(mechanism.keyframe(q0).control) or None
+
+
+def sample_size(mechanism: Mechanism) -> int:
+    """The size of one sample of one world: q, v, tau, constraint forces, control and energies."""
+    return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
+
+
+def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.ndarray:
+    """(worlds or 1, n) floats."""
+    if isinstance(value, Mapping):
+        value = _filled(value, default, names, name)
+    try:
+        array = real_array(default if value is None else value)
+    except (TypeError, ValueError, OverflowError):
+        raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
+    if array.ndim not in (1, 2) or array.shape[-1] != len(names):
+        raise ShapeError(
+            f"{name} must have the shape ({len(names)},) or (worlds, {len(names)}); its shape is "
+            f"{array.shape}"
+        )
+    return np.atleast_2d(array)
+
+
+def _filled(values: Mapping, default: Any, names: tuple[str, ...], where: str) -> np.ndarray:
+    """One row, or one for each world, with the values given by name, and the others as in `default`."""
+    for key in values:
+        if key not in names:
+            raise UnknownNameError("coordinate or speed", key, names)
+    columns = []
+    for name, x in zip(names, default, strict=True):
+        try:
+            columns.append(real_array(values.get(name, x)))
+        except (TypeError, ValueError):
+            shown = str(values[name])[:60]
+            raise StateError(f"{where}[{name!r}] must hold real numbers; it is {shown!r}") from None
+    return np.stack(np.broadcast_arrays(*columns), axis=-1)
+
+
+def _parameters(mechanism: Mechanism, params: Parameters | None) -> dict[str, np.ndarray]:
+    """The values (1,) or (worlds,) of each symbol. Raises ParameterError."""
+    return {
+        name: _one_axis(name, np.atleast_1d(x)) for name, x in parameter_values(mechanism, params).items()
+    }
+
+
+def _one_axis(name: str, values: np.ndarray) -> np.ndarray:
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ParameterError(f"params[{name!r}] must be a finite real number, or one a world; it is {values}")
+    return values
+
+
+def _check_extremes(mechanism: Mechanism, params: dict[str, np.ndarray]) -> None:
+    """Validate the mechanism for the worlds in which some parameter has its smallest or largest value."""
+    for w in sorted({int(find(x)) for x in params.values() for find in (np.argmin, np.argmax)}):
+        try:
+            mechanism.subs({name: float(x[w]) for name, x in params.items()})
+        except DescriptionError as error:
+            raise ParameterError(f"the parameters of world {w} are invalid: {error}") from None
+
+
+def _count(worlds: Any, lengths: dict[str, int]) -> int:
+    """The number of worlds that all arguments agree on."""
+    if worlds is not None and (
+        isinstance(worlds, bool) or not isinstance(worlds, (int, np.integer)) or worlds < 1
+    ):
+        raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
+    N = worlds if worlds is not None else max(lengths.values())
+    for name, length in lengths.items():
+        if length not in (1, N):
+            raise ShapeError(
+                f"{name} is for {length} worlds, but there are {N}; give it for one world or for all"
+            )
+    return int(N)
+
+
+def _spread(rows: np.ndarray, worlds: int) -> np.ndarray:
+    return np.ascontiguousarray(np.broadcast_to(rows, (worlds, rows.shape[1])))

@@ -1,0 +1,1 @@
+"""Worlds that are stepped at the user's pace, with observations."""

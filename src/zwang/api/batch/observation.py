@@ -1,0 +1,132 @@
+"""The observation of a world after a step and after a reset, as functions that are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.api.batch.world_view import WorldView, observed_values
+from zwang.compiler.frontend.trace import trace
+from zwang.errors import ArgumentError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_options import is_constrained
+from zwang.simulation.controls import control_names
+
+Observation = Callable[[WorldView], Mapping[str, Any]]
+
+STAGE = "stage"
+"""The input and output of a step for the `Stage` of its last state derivative."""
+
+
+class _LastStageAsked(Exception):
+    """An observation asks for the last stage."""
+
+
+class ObservedState(NamedTuple):
+    """An observation as functions of arrays, to be traced.
+
+    h: step size [s]. names: of the parameters. layout: the shape of each value, by name, which is entered
+    when `of_state` is traced.
+    """
+
+    mechanism: Mechanism
+    h: float
+    names: tuple[str, ...]
+    observe: Observation
+    layout: dict[str, tuple[int, ...]]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the arguments of `of_state`."""
+        m = self.mechanism
+        sizes = {"clock": 1, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
+        return sizes | {f"parameter {name}": 1 for name in self.names}
+
+    def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
+        """The observation of a state after a reset, which is also the one before."""
+        m, by_name = self._substituted(params)
+        view = WorldView(m, (clock[0] * self.h, q, v, z, u), by_name, self.h)
+        values = observed_values(self.observe(view))
+        self.layout.update({name: x.shape for name, x in values.items()})
+        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
+
+    def asks_for_last_stage(self) -> bool:
+        """Whether the observation of a state after a step asks for the last stage."""
+
+        def asked() -> WorldView:
+            raise _LastStageAsked
+
+        def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
+            m, by_name = self._substituted(params)
+            state = (clock[0] * self.h, q, v, z, u)
+            before = WorldView(m, state, by_name, self.h, last_stage=asked)
+            return observed_values(self.observe(WorldView(m, state, by_name, self.h, before, asked)))
+
+        try:
+            trace(function, self.sizes)
+        except _LastStageAsked:
+            return True
+        return False
+
+    def sizes_after_step(self, with_stage: bool) -> dict[str, int]:
+        """The sizes of the arguments of `after_step`. with_stage: whether it asks for the last stage."""
+        m = self.mechanism
+        accelerations = m.nv if is_constrained(m) else 0
+        stage = 1 + m.nq + m.nv + len(activations(m)) + accelerations if with_stage else 0
+        before = {"q before": m.nq, "v before": m.nv, STAGE: stage, "stage before": stage}
+        return self.sizes | before
+
+    def after_step(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *others: Any) -> dict[str, np.ndarray]:
+        """The observation of a state after a step. others: the parameters, q and v before the step, and the
+        last stages of this and of the step before.
+        """
+        *params, q0, v0, stage, stage0 = others
+        m, by_name = self._substituted(params)
+        t = clock[0] * self.h
+
+        def stage_of(array: Any) -> WorldView:
+            ends = np.cumsum([m.nq, m.nv, len(activations(m))])
+            q, v, z, a = np.split(array[1:], ends)
+            return WorldView(m, (array[0], q, v, z, u), by_name, self.h, known_acceleration=a)
+
+        before = WorldView(m, (t, q0, v0, z, u), by_name, self.h, last_stage=_once(stage_of, stage0))
+        view = WorldView(m, (t, q, v, z, u), by_name, self.h, before, _once(stage_of, stage))
+        values = observed_values(self.observe(view))
+        self._check_layout(values)
+        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
+
+    def _check_layout(self, found: Mapping[str, np.ndarray]) -> None:
+        """Raises ArgumentError if the observation after a step has other names or shapes than after a
+        reset.
+        """
+        layout = {name: x.shape for name, x in found.items()}
+        if list(layout.items()) != list(self.layout.items()):
+            raise ArgumentError(
+                f"observe returned the shapes {layout} after a step and {self.layout} after a reset; they "
+                "must be the same, in the same order"
+            )
+
+    def _substituted(self, params: Any) -> tuple[Mechanism, dict[str, Any]]:
+        """The mechanism with the values of its symbols, and these by name."""
+        by_name = {name: x[0] for name, x in zip(self.names, params, strict=True)}
+        return self.mechanism.subs(by_name) if by_name else self.mechanism, by_name
+
+
+def array_size(shape: tuple[int, ...]) -> int:
+    """The number of elements of an array of this shape."""
+    return int(np.prod(shape, dtype=int))
+
+
+def _once(function: Callable[[Any], WorldView], argument: Any) -> Callable[[], WorldView]:
+    """A function without arguments that returns the same view at every call."""
+    found: list[WorldView] = []
+
+    def view() -> WorldView:
+        if not found:
+            found.append(function(argument))
+        return found[0]
+
+    return view

@@ -1,0 +1,510 @@
+"""Worlds that are stepped at the user's pace: their state lives in one object, between whose steps controls,
+parameters and states may be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zwang.api.arguments.initial_conditions import initial_state, sample_size
+from zwang.api.arguments.memory_limit import check_memory
+from zwang.api.arguments.parameter_values import Parameters, given_values
+from zwang.api.arguments.validation import checked_mechanism
+from zwang.api.batch.observation import STAGE, Observation, ObservedState
+from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
+from zwang.api.compilation.programs import WARM_START, compile_function
+from zwang.api.runs.compiled_rollout import step_function
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.compiler.runtime.rollout_kernel import Rollout
+from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import real_array
+from zwang.simulation.applied_forces import activations
+from zwang.simulation.controls import check_input_names, control_names
+from zwang.simulation.initial_state import InitialState
+from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.solver_status import SolverStatus, initial_monitor
+from zwang.simulation.status import FAILURE_REASONS
+from zwang.simulation.step import STEPPERS
+from zwang.simulation.step_program import StepProgram
+
+PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_step")
+
+
+class Worlds:
+    """`count` worlds of a mechanism in compiled code, with their states.
+
+    mechanism: may have symbols, whose values `params` gives for each world. count: number of worlds, at
+    least 1. step: step size [s], by default that of the mechanism's options. integrator: "euler",
+    "implicitfast", "implicit" or "rk4", by default that of the options. dtype: "float64" (default) or
+    "float32". threads: by default one for each core, for large numbers of worlds.
+    params: a number or (count,) for each symbol, by symbol or by name.
+    observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
+    with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
+    holds the values.
+    coordinate_reduction: as for `zw.simulate`. seed: of `random`, the generator for the user's own noise.
+
+    The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
+    of `params` and `observation` are views of the worlds' memory: they may be read and written between steps
+    without a copy, also by other libraries through `__dlpack__`, and they are the same arrays throughout.
+    Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
+    `failure_reason` and `solver_status` are copies.
+    Observations have one contiguous row for each world. States, controls and parameters have the layout of
+    the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of one
+    world). `x.copy()` gives contiguous rows; JAX, which imports arrays without gaps only, needs it.
+
+    A world whose step fails keeps its last valid state and time, and its `status` is not 0; it is not
+    stepped again before it is reset. The results of a world do not depend on the other worlds, on their
+    number or on the number of threads, bit for bit. The warm start of the constraint solver is kept from
+    step to step, so that n calls of `step` give what one call with n substeps gives.
+
+    Raises ArgumentError, UnknownNameError, ShapeError, StateError, ParameterError, SimulationError (for more
+    worlds than fit into the memory), CompileError and TraceError.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    activation: np.ndarray
+    control: np.ndarray
+
+    @validated_arguments("mechanism", "count", "params", "integrator", "coordinate_reduction")
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        count: int = 1,
+        *,
+        step: float | None = None,
+        integrator: str | None = None,
+        dtype: str = "float64",
+        threads: int | None = None,
+        params: Parameters | None = None,
+        observe: Observation | None = None,
+        coordinate_reduction: CoordinateReduction = False,
+        seed: int | None = None,
+    ):
+        self.mechanism = checked_mechanism(mechanism)
+        self.count = _count(count)
+        options = mechanism.options
+        self.step_size = _step_size(options.timestep if step is None else step)
+        self.integrator = options.integrator if integrator is None else integrator
+        if not isinstance(self.integrator, str) or self.integrator not in STEPPERS:
+            raise UnknownNameError("integrator of fixed step", self.integrator, STEPPERS)
+        self.random = np.random.default_rng(seed)
+        self._observe, self._reduction = observe, coordinate_reduction
+        self._settings = {"dtype": dtype, "threads": threads}
+        start = initial_state(mechanism, worlds=self.count, params=params)
+        self._compile()
+        self._allocate(start)
+        self._bind()
+        self.reset()
+
+    # --------------------------------------------------------------------------------------------- stepping
+
+    def step(self, control: npt.ArrayLike | Mapping[str, Any] | None = None, substeps: int = 1) -> None:
+        """Advance all worlds by `substeps` steps at a constant control.
+
+        control: (inputs,) for all worlds, (count, inputs), or a dictionary from names of inputs to a number
+        or (count,); None keeps the present one. Without inputs it is the generalised force tau (nv,) or
+        (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError and ArgumentError. A control
+        that is not finite makes its world fail.
+        """
+        if control is not None:
+            self._set_control(control)
+        if substeps != 1:
+            self._check_substeps(substeps)
+        if substeps != self._substeps:
+            self._set_substeps(substeps)
+        for name, x in self._before.items():
+            x[:] = self._state[name]
+        self._rollout.run(substeps)
+        if self._observed is not None:
+            self._observed.run(1)
+
+    def reset(
+        self,
+        mask: npt.ArrayLike | None = None,
+        q: npt.ArrayLike | Mapping[str, Any] | None = None,
+        v: npt.ArrayLike | Mapping[str, Any] | None = None,
+        *,
+        activation: npt.ArrayLike | None = None,
+    ) -> None:
+        """Set worlds to an initial state at time 0, without failure and without warm start.
+
+        mask: (count,) truth values, or the numbers of the worlds to reset; None resets all. q: (nq,), one
+        row for each world to reset (n, nq), or a dictionary of coordinates by name; by default the home
+        configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. The
+        controls are not changed. Raises ShapeError, StateError and UnknownNameError; then nothing is changed.
+        """
+        chosen = self._chosen(mask)
+        rows = self._initial_rows(len(chosen), q, v)
+        z = _rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
+        self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
+        for name in ("clock", "cause", WARM_START):
+            if name in self._state:
+                self._state[name][chosen] = 0
+        if "solver" in self._state:
+            self._state["solver"][chosen, :2] = initial_monitor(1)[:2]
+        self._set_stage(chosen)
+        self._observe_worlds(chosen)
+
+    def set(
+        self,
+        mask: npt.ArrayLike | None = None,
+        *,
+        q: npt.ArrayLike | Mapping[str, Any] | None = None,
+        v: npt.ArrayLike | Mapping[str, Any] | None = None,
+        activation: npt.ArrayLike | None = None,
+        control: npt.ArrayLike | Mapping[str, Any] | None = None,
+        time: npt.ArrayLike | None = None,
+        params: Mapping[Any, npt.ArrayLike] | None = None,
+    ) -> None:
+        """Change states, controls, times [s] or parameters of the worlds in `mask`, as in `reset`; what is
+        not given is kept.
+
+        q, v, control: a dictionary changes the named coordinates, speeds or inputs only. params: some
+        symbols; values that no body can have raise ParameterError. The warm start is kept.
+        """
+        chosen = self._chosen(mask)
+        n, m = len(chosen), self.mechanism
+        new_q = _merged(q, self.q[chosen], m.coordinate_names, "q")
+        new_v = _merged(v, self.v[chosen], m.speed_names, "v")
+        new_z = _rows_of(activation, (n, self.activation.shape[1]), "activation", self.activation[chosen])
+        new_u = _merged(control, self.control[chosen], control_names(m), "control")
+        new_t = _rows_of(time, (n,), "time", self.time[chosen])
+        values = self._checked_params(params, chosen)
+        _normalise(m, new_q)
+        self.q[chosen], self.v[chosen], self.activation[chosen], self.control[chosen] = (
+            new_q, new_v, new_z, new_u,
+        )  # fmt: skip
+        self._state["clock"][chosen, 0] = new_t / self.step_size
+        if any(part is not None for part in (q, v, activation, time)):
+            self._set_stage(chosen)
+        for name, x in values.items():
+            self._params[name][chosen] = x
+
+    # ---------------------------------------------------------------------------------------------- reading
+
+    @property
+    def time(self) -> np.ndarray:
+        """The time (count,) of each world [s], a copy."""
+        return self._state["clock"][:, 0] * self.step_size
+
+    @property
+    def status(self) -> np.ndarray:
+        """The status (count,) of each world, integers, a copy: 0 while it runs; otherwise the number of its
+        failure reason.
+        """
+        return self._state["cause"][:, 0].astype(int)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Whether each world (count,) has failed, a copy."""
+        return self._state["cause"][:, 0] != 0
+
+    @property
+    def failure_reason(self) -> np.ndarray:
+        """The name (count,) of each world's failure reason, as in recordings; "none" while it runs."""
+        return np.array([reason.name for reason in FAILURE_REASONS])[self.status]
+
+    @property
+    def solver_status(self) -> np.ndarray:
+        """The `SolverStatus` (count,) of each world as a number, a copy: the worst one in the last call of
+        `step`; CONVERGED where nothing constrains the mechanism.
+        """
+        if "solver" not in self._state:
+            return np.full(self.count, int(SolverStatus.CONVERGED))
+        return self._state["solver"][:, 0].astype(int)
+
+    @property
+    def params(self) -> Mapping[str, np.ndarray]:
+        """The values (count,) of each symbol, by name: the worlds' memory."""
+        return MappingProxyType(self._params)
+
+    @property
+    def observation(self) -> Mapping[str, np.ndarray]:
+        """The values of `observe`, by name, (count, ...): the worlds' memory, written by `step` and `reset`.
+
+        After a failed step a world's values are those of its last valid state.
+        """
+        return MappingProxyType(self._observation)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        failed = int(self.failed.sum())
+        return (
+            f"<{self.count} worlds of {self.mechanism.name!r}, step {self.step_size:g} s, "
+            f"{self.integrator}, {failed} failed>"
+        )
+
+    # ------------------------------------------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = (
+            "mechanism",
+            "count",
+            "step_size",
+            "integrator",
+            "random",
+            "_observe",
+            "_reduction",
+            "_settings",
+        )
+        arrays = {name: x.copy() for name, x in {**self._state, "control": self.control}.items()}
+        values = {name: x.copy() for name, x in {**self._params, **self._observation}.items()}
+        return {name: getattr(self, name) for name in kept} | {"arrays": arrays, "values": values}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        arrays, values = kept.pop("arrays"), kept.pop("values")
+        self.__dict__.update(kept)
+        if "_step" not in self.__dict__:
+            self._compile()
+        params = {name: values[name] for name in self.mechanism.symbols}
+        self._allocate(initial_state(self.mechanism, worlds=self.count, params=params))
+        for name, x in arrays.items():
+            (self.control if name == "control" else self._state[name])[:] = x
+        for name, x in self._observation.items():
+            x[:] = values[name]
+        self._bind()
+
+    def __copy__(self) -> Worlds:
+        """Copies have memory of their own."""
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Worlds:
+        copied = self._with_programs()
+        state = self.__getstate__()
+        state["random"] = np.random.Generator(type(self.random.bit_generator)())
+        state["random"].bit_generator.state = self.random.bit_generator.state
+        copied.__setstate__(state)
+        return copied
+
+    def with_count(self, count: int, *, params: Parameters | None = None, seed: int | None = None) -> Worlds:
+        """`count` new worlds in the home configuration, with the settings and the compiled programs of these.
+
+        count, params, seed: as for `Worlds`, whose errors are raised.
+        """
+        made = self._with_programs()
+        for name in ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings"):
+            setattr(made, name, getattr(self, name))
+        made.count, made.random = _count(count), np.random.default_rng(seed)
+        made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
+        made._bind()
+        made.reset()
+        return made
+
+    def _with_programs(self) -> Worlds:
+        """Worlds that share the compiled programs, and have no memory yet."""
+        made = Worlds.__new__(Worlds)
+        made.__dict__.update({name: getattr(self, name) for name in PROGRAMS})
+        return made
+
+    # --------------------------------------------------------------------------------------------- internals
+
+    def _compile(self) -> None:
+        """The step, and the observations after it and after a reset; machine code follows at the first
+        use.
+        """
+        m, names = self.mechanism, tuple(self.mechanism.symbols)
+        program = StepProgram(m, self.step_size, self.integrator, coordinate_reduction=self._reduction)
+        with_stage = False
+        self._layout: dict[str, tuple[int, ...]] = {}
+        self._observation_after_step: CompiledFunction | None = None
+        self._observation_after_reset: CompiledFunction | None = None
+        if self._observe is not None:
+            observed = ObservedState(m, self.step_size, names, self._observe, self._layout)
+            sizes = observed.sizes
+            self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
+            with_stage = observed.asks_for_last_stage()
+            sizes = observed.sizes_after_step(with_stage)
+            self._observation_after_step = compile_function(observed.after_step, sizes, **self._settings)
+        function, sizes = step_function(program, names, with_stage)
+        self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
+
+    def _allocate(self, start: InitialState) -> None:
+        """The memory of the state, the control, the parameters and the observation."""
+        ports = {port.name: port.size for port in self._step.program.inputs}
+        m, dtype, n = self.mechanism, self._step.dtype, self.count
+        check_memory(n, 1, sum(ports.values()) + sample_size(m))
+        lanes = self._step.lanes
+        self._inputs = lane_major_arrays(ports, n, dtype, lanes)
+        parts = ("clock", "cause", "q", "v", "z", "solver", STAGE, WARM_START)
+        self._state = {name: self._inputs[name] for name in parts if name in ports}
+        if "solver" in self._state:
+            self._state["solver"][:] = initial_monitor(1)
+        self.q, self.v, self.activation = (self._state[name] for name in ("q", "v", "z"))
+        self.control = self._inputs["u"]
+        self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
+        for name, x in self._params.items():
+            x[:] = start.params[name]
+        self._observation = {name: aligned_array((n, *shape), dtype) for name, shape in self._layout.items()}
+        kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
+        self._before = lane_major_arrays({name: ports[name] for name in kept}, n, dtype, lanes)
+
+    def _bind(self) -> None:
+        """The rollouts of the step and of the observation with these buffers."""
+        own = dict(self._inputs)
+        self._rollout = Rollout(self._step, [*own.values()], self.count, self._state)
+        self._observed: Rollout | None = None
+        if self._observation_after_step is not None:
+            nothing = np.zeros((self.count, 0), self._step.dtype)
+            own |= {f"{name} before": self._before.get(name, nothing) for name in ("q", "v", STAGE)}
+            own.setdefault(STAGE, nothing)
+            after = self._observation_after_step
+            values = {
+                f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
+            }
+            inputs = [own[port.name] for port in after.program.inputs]
+            self._observed = Rollout(after, inputs, self.count, values)
+        self._set_substeps(1)
+
+    def _set_substeps(self, substeps: int) -> None:
+        """Let the worst status of the solver be that of this number of steps."""
+        self._substeps = substeps
+        if "solver" in self._state:
+            self._state["solver"][:, 1:] = 0, substeps
+
+    def _set_stage(self, chosen: np.ndarray) -> None:
+        """Let the last stage of these worlds be their present state, whose acceleration is not known."""
+        if STAGE in self._state:
+            state = [self.time[chosen, None], *(x[chosen] for x in (self.q, self.v, self.activation))]
+            self._state[STAGE][chosen] = np.nan
+            self._state[STAGE][chosen, : sum(x.shape[1] for x in state)] = np.concatenate(state, axis=1)
+
+    def _observe_worlds(self, chosen: np.ndarray) -> None:
+        """Evaluate the observation of these worlds at their present states."""
+        if self._observation_after_reset is None or not len(chosen):
+            return
+        arrays = [self._state[name][chosen] for name in ("clock", "q", "v", "z")]
+        arrays += [self.control[chosen], *(x[chosen, None] for x in self._params.values())]
+        found = self._observation_after_reset(*arrays)
+        values = found if isinstance(found, tuple) else (found,)
+        for x, part in zip(self._observation.values(), values, strict=True):
+            x[chosen] = part.reshape(len(chosen), *x.shape[1:])
+
+    def _set_control(self, control: npt.ArrayLike | Mapping[str, Any]) -> None:
+        if isinstance(control, Mapping):
+            check_input_names(control, control_names(self.mechanism))
+            for k, name in enumerate(control_names(self.mechanism)):
+                if name in control:
+                    self.control[:, k] = _rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
+            return
+        try:
+            np.copyto(self.control, control, casting="same_kind")  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            shape = self.control.shape
+            self.control[:] = _rows_of(control, shape, "control", 0.0, finite=False)
+
+    def _check_substeps(self, substeps: Any) -> None:
+        if isinstance(substeps, bool) or not isinstance(substeps, int | np.integer) or substeps < 1:
+            raise ArgumentError(f"substeps is {substeps!r}; it must be a whole number, at least 1")
+
+    def _chosen(self, mask: npt.ArrayLike | None) -> np.ndarray:
+        """The numbers of the worlds in a mask. Raises ShapeError or ArgumentError."""
+        if mask is None:
+            return np.arange(self.count)
+        try:
+            given = np.asarray(mask)
+        except (TypeError, ValueError):  # rows of different lengths, and what is no array
+            given = np.full(1, np.nan)
+        if given.dtype == bool:
+            if given.shape != (self.count,):
+                raise ShapeError(f"mask must have the shape ({self.count},); its shape is {given.shape}")
+            return np.flatnonzero(given)
+        given = np.atleast_1d(given)
+        whole = given.size == 0 or given.dtype.kind in "iu"
+        if (
+            not whole
+            or given.ndim != 1
+            or (given.size and not (0 <= given.min() <= given.max() < self.count))
+        ):
+            raise ArgumentError(
+                f"mask must hold truth values, one for each of the {self.count} worlds, or numbers of worlds "
+                f"0 ... {self.count - 1}; it is {str(mask)[:60]}"
+            )
+        return given.astype(int)
+
+    def _initial_rows(self, n: int, q: Any, v: Any) -> InitialState:
+        """Validated initial states of n worlds."""
+        m = self.mechanism
+        home, rest = m.home or m.neutral, np.zeros(m.nv)
+        rows_q = _merged(q, np.broadcast_to(np.array(home, float), (n, m.nq)).copy(), m.coordinate_names, "q")
+        rows_v = _merged(v, np.broadcast_to(rest, (n, m.nv)).copy(), m.speed_names, "v")
+        _normalise(m, rows_q)
+        return InitialState(rows_q, rows_v, np.zeros((n, len(activations(m)))), {})
+
+    def _checked_params(
+        self, params: Mapping[Any, npt.ArrayLike] | None, chosen: np.ndarray
+    ) -> dict[str, Any]:
+        """The new values of some symbols in the chosen worlds, validated together with the others."""
+        given = given_values(self.mechanism, params)
+        new = {name: _rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
+        if new and len(chosen):
+            values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
+            initial_state(self.mechanism, worlds=len(chosen), params=values)
+        return new
+
+
+def _count(count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ArgumentError(f"count is {count!r}; it must be a whole number of worlds, at least 1")
+    return int(count)
+
+
+def _step_size(step: Any) -> float:
+    if not 0 < float(step) < np.inf:
+        raise ArgumentError(f"step is {step!r}; it must be a positive time in seconds")
+    return float(step)
+
+
+def _rows_of(value: Any, shape: tuple[int, ...], name: str, default: Any, finite: bool = True) -> np.ndarray:
+    """`value` as real numbers of this shape, broadcast; `default` for None. Raises ShapeError or
+    StateError.
+    """
+    if value is None:
+        return np.broadcast_to(np.asarray(default, float), shape)
+    try:
+        array = real_array(value)
+    except (TypeError, ValueError, OverflowError):
+        raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
+    if finite and not np.isfinite(array).all():
+        raise StateError(f"{name} must hold finite numbers; it is {str(value)[:60]}")
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        one = f"{shape[1:]} for all worlds or " if len(shape) > 1 else "one number or "
+        raise ShapeError(f"{name} must have the shape {one}{shape}; its shape is {array.shape}") from None
+
+
+def _merged(value: Any, present: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
+    """Rows (n, size) with a value, or with those of a dictionary by name, in place of the present ones."""
+    if not isinstance(value, Mapping):
+        return np.array(_rows_of(value, present.shape, name, present), float)
+    merged = np.array(present, float)
+    for key, x in value.items():
+        if key not in names:
+            raise UnknownNameError("coordinate, speed or input", key, names)
+        merged[:, names.index(key)] = _rows_of(x, (len(present),), f"{name}[{key!r}]", 0.0)
+    return merged
+
+
+def _normalise(mechanism: Mechanism, q: np.ndarray) -> None:
+    """Normalise the quaternions of configurations (n, nq) in place. Raises StateError for a zero one."""
+    for joint in mechanism.joints:
+        if joint.kind not in ("ball", "free"):
+            continue
+        part = q[:, joint.q.stop - 4 : joint.q.stop]
+        length = np.linalg.norm(part, axis=1, keepdims=True)
+        if len(q) and not length.min() > 1e-9:
+            raise StateError(
+                f"the quaternion of joint {joint.name!r}, q[{joint.q.stop - 4}:{joint.q.stop}], is zero; "
+                "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
+            )
+        q[:, joint.q.stop - 4 : joint.q.stop] = np.where(abs(length - 1) > 1e-15, part / length, part)

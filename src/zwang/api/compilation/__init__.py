@@ -1,0 +1,1 @@
+"""The programs of a mechanism, and its functions as machine code."""

@@ -1,0 +1,269 @@
+"""Mechanisms with closed loops by independent velocities: v = B(q) u.
+
+The hard constraints are A(q) v = 0, and the independent velocities u = S v are some of v. Then
+    [S; A] v = [u; 0],   v = B u,   and with A v_dot = b:   [S; A] v_dot = [u_dot; b].
+Virtual velocities are B du, so that the constraint forces A^T lambda do no work on them: B^T A^T = 0. The
+constrained inverse dynamics is B^T tau = B^T Y pi, linear in pi as that of a tree. A may have dependent rows.
+Source: Khalil, Dombre, Modeling, Identification and Control of Robots (2002), Sections 10.3 and 12.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
+from zwang.api.compilation.programs import compile_function
+from zwang.constraint.hard import all_velocity_level_rows, depends_on_time, is_hard_constraint
+from zwang.errors import DependentVelocitiesError, DescriptionError, ShapeError, SolveError, StateError
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import validated_arguments
+
+SINGULAR = 1e-7  # ratio of the singular values of [S; A] beyond which the independent velocities depend
+REGULAR = 1e-3  # the same ratio of random states
+CLOSED = 1e-11  # violation [m, rad] of a closed loop
+CORRECTIONS = 30  # of a configuration, by Newton's method
+LARGEST_CORRECTION = 0.3  # of one iteration [rad, m]
+
+
+@dataclass(frozen=True)
+class LoopClosure:
+    """The hard constraints of a mechanism, and its independent velocities by number, with compiled rows.
+
+    rows: (A, b, violations) of q and v. move: the configuration after a displacement (nv,) on its manifold.
+    """
+
+    mechanism: Mechanism
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+    _rows: Any
+    _move: Any
+
+    def rows(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A (..., k, nv), b (..., k) with A v_dot = b, and violations (..., k), 0 at velocity level."""
+        A, b, g = self._rows(q, v)
+        return A.reshape(*q.shape[:-1], -1, self.mechanism.nv), b, g
+
+    def stacked(self, A: np.ndarray) -> np.ndarray:
+        """[S; A] (..., n + k, nv)."""
+        S = np.zeros((*A.shape[:-2], len(self.numbers), A.shape[-1]))
+        S[..., range(len(self.numbers)), list(self.numbers)] = 1
+        return np.concatenate([S, A], axis=-2)
+
+    def inverse(self, q: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """[S; A]^+ (..., nv, n + k). Raises DependentVelocitiesError where its rank is less than nv."""
+        C = self.stacked(A)
+        s = np.linalg.svd(C, compute_uv=False)
+        ratio = (
+            s[..., self.mechanism.nv - 1] / s[..., 0] if C.shape[-2] >= self.mechanism.nv else 0 * s[..., 0]
+        )
+        if not (ratio > SINGULAR).all():
+            worst = np.unravel_index(int(np.argmin(ratio)), ratio.shape)
+            state = np.array2string(q[worst], precision=4)
+            raise DependentVelocitiesError(
+                f"the velocities of {', '.join(self.names)} do not determine all others at q = {state}; "
+                "give other independent velocities, as many as the mechanism has degrees of freedom, or a "
+                "motion that avoids this position"
+            )
+        return np.linalg.pinv(C, rcond=SINGULAR)
+
+    def transformation(self, q: np.ndarray) -> np.ndarray:
+        """B (..., nv, n) with v = B u."""
+        A, _, _ = self.rows(q, np.zeros((*q.shape[:-1], self.mechanism.nv)))
+        return self.inverse(q, A)[..., : len(self.numbers)]
+
+    def motion(self, q: np.ndarray, u: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """v and a (..., nv) of the independent velocities u and their rates (..., n), at closed loops q."""
+        v = (self.transformation(q) @ u[..., None])[..., 0]
+        A, b, _ = self.rows(q, v)
+        right = np.concatenate([rates, b], axis=-1)
+        return v, (self.inverse(q, A) @ right[..., None])[..., 0]
+
+    def closed(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The configurations (..., nq) near q that close the loops, by Newton's method with the least change,
+        and whether they do (...).
+        """
+        zero = np.zeros((*q.shape[:-1], self.mechanism.nv))
+        for _ in range(CORRECTIONS):
+            A, _, g = self.rows(q, zero)
+            step = -(np.linalg.pinv(A, rcond=1e-9) @ g[..., None])[..., 0]
+            q = self._move(q, _limited(step))
+        return q, np.abs(self.rows(q, zero)[2]).max(axis=-1, initial=0.0) < CLOSED
+
+    def random_states(self, count: int, rng: np.random.Generator, speed: float) -> tuple[np.ndarray, ...]:
+        """Random q, v and a (count, n) that satisfy the loops, at which u determines v.
+
+        Raises SolveError where hardly any random configuration can be closed.
+        """
+        m, n = self.mechanism, len(self.numbers)
+        found, many = np.zeros((0, m.nq)), 2 * count + 20
+        for _ in range(20):
+            start = self._move(
+                np.tile(np.array(_home(m), dtype=float), (many, 1)), rng.normal(size=(many, m.nv))
+            )
+            q, is_closed = self.closed(start)
+            s = np.linalg.svd(self.stacked(self.rows(q, np.zeros((many, m.nv)))[0]), compute_uv=False)
+            found = np.concatenate([found, q[is_closed & (s[:, m.nv - 1] > REGULAR * s[:, 0])]])
+            if len(found) >= count:
+                u, rates = speed * rng.normal(size=(count, n)), speed**2 / 2 * rng.normal(size=(count, n))
+                return found[:count], *self.motion(found[:count], u, rates)
+        raise SolveError(
+            f"the loops of mechanism {m.name!r} cannot be closed near random configurations, or the "
+            f"velocities of {', '.join(self.names)} do not determine the others; give a home that closes the "
+            "loops, and as many independent velocities as there are degrees of freedom"
+        )
+
+    def followed(self, q: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """The configuration (nq,) near q that closes the loops, with those independent coordinates (n,).
+
+        Raises SolveError where there is none.
+        """
+        m, n = self.mechanism, len(self.numbers)
+        places = [m.joint(name).q.start for name in self.names]
+        zero = np.zeros(m.nv)
+        for _ in range(CORRECTIONS):
+            A, _, g = self.rows(q, zero)
+            error = np.concatenate([q[places] - wanted, g])
+            if np.abs(error).max() < CLOSED:
+                return q
+            step = -np.linalg.lstsq(self.stacked(A), error, rcond=SINGULAR)[0]
+            q = self._move(q, _limited(step))
+        raise SolveError(
+            f"the loops of mechanism {m.name!r} cannot be closed at "
+            + ", ".join(f"{name} = {x:.4g}" for name, x in zip(self.names, wanted[:n], strict=True))
+            + "; give a start nearer to the first sample, smaller steps, or coordinates within its reach"
+        )
+
+
+def _home(m: Mechanism) -> tuple[Any, ...]:
+    return m.neutral if m.home is None else tuple(m.home)
+
+
+def _limited(step: np.ndarray) -> np.ndarray:
+    largest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
+    return step * np.minimum(1, LARGEST_CORRECTION / np.maximum(largest, 1e-300))
+
+
+def loop_closure(m: Mechanism, independent: Sequence[str]) -> LoopClosure:
+    """The compiled constraints of a mechanism without symbols, with independent velocities by name.
+
+    Raises UnknownNameError for a name, and DescriptionError for joints of more than one coordinate, for
+    constraints that are soft, depend on time, or have friction, and for none at all.
+    """
+    names = (independent,) if isinstance(independent, str) else tuple(independent)
+    return _loop_closure(IdentityKey(m), names)
+
+
+@lru_cache(maxsize=16)
+def _loop_closure(same: IdentityKey, names: tuple[str, ...]) -> LoopClosure:
+    m = same.mechanism
+    indices = [m.joint(name) for name in names]
+    for index in indices:
+        if index.v.stop - index.v.start != 1:
+            raise DescriptionError(
+                f"independent velocity {index.name!r} belongs to a {index.kind} joint; give joints of one "
+                "coordinate"
+            )
+    if len(set(names)) < len(names) or not names:
+        raise DescriptionError(f"independent is {list(names)}; give each independent velocity once")
+    if not m.constraints:
+        raise DescriptionError(
+            f"mechanism {m.name!r} has no constraints, so that all velocities are independent; leave out "
+            "independent="
+        )
+    for c in m.constraints:
+        if not is_hard_constraint(c) or depends_on_time(c):
+            raise DescriptionError(
+                f"constraint {getattr(c, 'name', type(c).__name__)!r} ({type(c).__name__}) is soft, "
+                "depends on time, or has friction; independent velocities need hard constraints that do not "
+                "depend on time: leave it out with mechanism.replace(constraints=...)"
+            )
+
+    def rows(q: Any, v: Any) -> Any:
+        found = all_velocity_level_rows(m, q, v)
+        return found.A, found.b, np.array([0 if x is None else x for x in found.position])
+
+    def move(q: Any, step: Any) -> Any:
+        return integrate_configuration(m.tree, q, step, 1)
+
+    return LoopClosure(
+        m,
+        names,
+        tuple(index.v.start for index in indices),
+        compile_function(rows, {"q": m.nq, "v": m.nv}),
+        compile_function(move, {"q": m.nq, "step": m.nv}),
+    )
+
+
+@validated_arguments()
+def closed_loop_motion(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    *,
+    independent: Sequence[str],
+    start: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All coordinates, velocities and accelerations of a mechanism with closed loops, from those of its
+    motors.
+
+    q (N, n): measured coordinates of the independent joints [rad, m], each sample near the one before; (N,)
+    for one joint. v, a, of the same shape: their velocities and accelerations, by default zero.
+    independent: the n joints by name, as many as the mechanism has degrees of freedom. start (nq,): a
+    configuration near that of the first sample, which chooses the branch of the loops; by default the
+    mechanism's home.
+
+    Returns q (N, nq), v (N, nv) and a (N, nv), by Newton's method from sample to sample.
+    Raises SolveError where the loops cannot be closed, DependentVelocitiesError where the independent
+    velocities do not determine the others, UnknownNameError, DescriptionError for other constraints than hard
+    holonomic ones, ShapeError and StateError.
+    """
+    m = validation.numeric_mechanism(mechanism)
+    closure = loop_closure(m, independent)
+    _check_holonomic(m)
+    given = validation.real_values(q, "q")
+    v, a = (x if x is None else _columns(validation.real_values(x, name), len(closure.names))
+            for x, name in ((v, "v"), (a, "a")))  # fmt: skip
+    given = _columns(given, len(closure.names))
+    if given.ndim != 2 or given.shape[1] != len(closure.names):
+        raise ShapeError(f"q must have the shape (N, {len(closure.names)}); its shape is {given.shape}")
+    others = []
+    for name, value in (("v", v), ("a", a)):
+        x = np.zeros_like(given) if value is None else validation.real_values(value, name)
+        if x.shape != given.shape:
+            raise ShapeError(f"{name} must have the shape {given.shape} of q; its shape is {x.shape}")
+        others.append(x)
+    for name, x in zip("qva", (given, *others), strict=True):
+        if not np.isfinite(x).all():
+            row = int(np.argwhere(~np.isfinite(x))[0][0])
+            raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
+    now = np.array(_home(m) if start is None else validation.configuration(m, start), dtype=float)
+    found = np.zeros((len(given), m.nq))
+    for k, wanted in enumerate(given):
+        now = found[k] = closure.followed(now, wanted)
+    return found, *closure.motion(found, *others)
+
+
+def _columns(values: np.ndarray, n: int) -> np.ndarray:
+    """The values (N, 1) of one joint that are given as (N,)."""
+    return values[:, None] if n == 1 and values.ndim == 1 else values
+
+
+def _check_holonomic(m: Mechanism) -> None:
+    """Raises DescriptionError for rows without a violation, along which coordinates cannot be followed."""
+    q = np.array(_home(m), dtype=float)
+    rows = all_velocity_level_rows(m, q, np.zeros(m.nv))
+    for name, position in zip(rows.names, rows.position, strict=True):
+        if position is None:
+            raise DescriptionError(
+                f"constraint {name!r} is one of velocities, so that the other coordinates do not follow from "
+                "the independent ones but from the whole motion; give q, v and a of all coordinates"
+            )

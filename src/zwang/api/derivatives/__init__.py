@@ -1,0 +1,1 @@
+"""Exact derivatives of steps and rollouts."""

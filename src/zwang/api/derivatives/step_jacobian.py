@@ -1,0 +1,290 @@
+"""A and B of a step by the implicit function theorem, with the sparsity of the tree and of each contact.
+
+At the solution a of Gauss's problem the equation of motion holds with the forces f of the rows,
+
+    r = RNEA(q, v, a) - tau - J^T f(q, v, a) = 0,    (M + J^T W J) da = -(dr at fixed a)
+
+and the mean acceleration b of the step follows from (M + h D) b = M a, with implicit damping D. Both are
+differentiated at the known a and b, which costs no derivative of a factorisation: RNEA and the forces of the
+other rows in straight-line code with their structural zeros, contacts in loops over the active ones
+(`contact_linearisation`). Each column of A and B is then one substitution with each matrix. Source:
+Carpentier, Mansard, "Analytical derivatives of rigid body dynamics algorithms", RSS 2018, for the use of
+RNEA; Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.dense_ldlt import DenseFactors, empty_system
+from zwang.algebra.factorization import ancestors
+from zwang.algebra.updated_matrix import dense_entries
+from zwang.api.derivatives.step_derivatives import settings_of, state_of, time_of
+from zwang.collision import Pair, candidate_pairs
+from zwang.compiler.derivatives.differentiate import jacobian
+from zwang.constraint.contact import is_hard_contact, link_screws_at
+from zwang.constraint.contact_groups import links_of_pair
+from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
+from zwang.dynamics.bias_force_derivative import standalone_free_bodies
+from zwang.dynamics.crba import crba_of
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
+from zwang.dynamics.gauss import GaussProblem
+from zwang.dynamics.rnea import rnea_of
+from zwang.errors import TraceError
+from zwang.kinematics.configuration import (
+    configuration_rate,
+    integrate_configuration,
+    velocities_of_rate,
+)
+from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import MutableArray, fori_loop, is_zero, where, zeros
+from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
+from zwang.simulation.constrained import has_nonideal_constraints
+from zwang.simulation.contact_linearisation import ContactTerms, add_contacts
+from zwang.simulation.implicit_damping import DAMPING
+from zwang.simulation.step_settings import StepSettings
+from zwang.solver.primal_cost import PrimalCost
+
+MEAN_ACCELERATION, NEXT_VELOCITY = "mean_acceleration", "next_velocity"
+"""The inputs for b = (v' - v) / h and for v', the velocities after the step."""
+INTEGRATORS = ("euler", "implicitfast")
+"""The integrators of one stage whose implicit terms have the sparsity of the mass matrix."""
+MOST_VELOCITIES = 64
+"""Up to this number the matrices are stored and factorised densely."""
+
+
+class _Equations(NamedTuple):
+    """The equations of a step at its known accelerations a and b.
+
+    force (nv,): r. implicit (nv,): M (a - b) - h D b, or None where b = a. matrix: the entries (i, j),
+    i >= j, of dr/da without contacts. damped: M + h D, and h D.
+    """
+
+    force: np.ndarray
+    implicit: np.ndarray | None
+    matrix: dict[tuple[int, int], Any]
+    damped: tuple[np.ndarray, np.ndarray] | None
+
+
+def check_sparse(m: Mechanism, integrator: str) -> None:
+    """Raises TraceError, with the reason, where a step is not differentiated by this module."""
+    reasons = {
+        "the parameters are symbols": bool(m.symbols),
+        f"the integrator is {integrator!r}": integrator not in INTEGRATORS,
+        "friction depends on the load": bool(coulomb_frictions(m)) or has_nonideal_constraints(m),
+        "the noslip solver acts": bool(m.options.noslip_iterations),
+        f"there are more than {MOST_VELOCITIES} velocities": m.nv > MOST_VELOCITIES,
+        "contacts are hard": any(map(is_hard_contact, _pairs(m))),
+        "bias forces are implicit": integrator == "implicitfast" and bool(standalone_free_bodies(m)),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise TraceError(f"the derivatives of the step have no sparse form: {reason}")
+
+
+def _pairs(m: Mechanism) -> Sequence[Pair]:
+    """The pairs of shapes that may touch, unless the options disable contacts."""
+    return () if {"contact", "constraint"} & set(m.options.disabled) else candidate_pairs(m)
+
+
+def step_jacobian(m: Mechanism, options: tuple[float, str], values: Mapping[str, Any]) -> MutableArray:
+    """[A B] (n, n + nu) of a step of size h by one of `INTEGRATORS`, whose result is known.
+
+    values: the inputs of a step, and "acceleration" (nv,), the solution of Gauss's problem, empty for an
+    unconstrained mechanism; MEAN_ACCELERATION (nv,); NEXT_VELOCITY (nv,). The mechanism is one that
+    `check_sparse` accepts. Raises TraceError where a force or row has no derivative in straight-line code.
+    """
+    s, state, control = settings_of(m, *options), state_of(values), values["control"]
+    kinematics = Kinematics(m.tree, state.q, state.v)
+    system = _LinearSystem(s, kinematics, state.z, control, values)
+    return _derivatives(s, state, control, values[NEXT_VELOCITY], system.accelerations())
+
+
+class _LinearSystem:
+    """The linear equations for the derivatives of the accelerations, by the columns (dq, dv, dz, du)."""
+
+    def __init__(
+        self, s: StepSettings, kinematics: Kinematics, z: Any, control: Any, values: Mapping[str, Any]
+    ) -> None:
+        m, model = s.mechanism, s.constraint_model
+        self.s, self.m, self.kinematics, self.z, self.control = s, m, kinematics, z, control
+        self.parents = velocity_parents(m.tree)
+        self.b = values[MEAN_ACCELERATION]
+        self.a = self.b if model is None else values["acceleration"]
+        self.pairs = () if model is None else _pairs(m)
+        self.context: RowContext | None = None
+        if model is not None:
+            time = time_of(values)
+            self.context = row_context(
+                m, kinematics, inverse_weights=model.weights, timestep=model.h,
+                settling_time=model.settling_time, time=0 if time is None else time,
+            )  # fmt: skip
+        self.x = [*kinematics.q, *kinematics.v, *z, *control]
+        units = np.eye(m.nv, dtype=int)
+        self.G = np.stack([configuration_rate(m.tree, kinematics.q, unit) for unit in units], axis=1)
+        self.columns = 2 * m.nv + len(z) + len(control)
+
+    def accelerations(self) -> tuple[MutableArray, MutableArray | None]:
+        """da/dx in the rows of an array, and (db - da)/dx, None where b = a."""
+        equations = self._equations()
+        terms = self._contacts()
+        right = terms.by_state
+        for (j, c), slope in np.ndenumerate(self._by_columns(equations.force)):
+            if not is_zero(slope):
+                right = right.set((c, j), right[c, j] - slope)
+        da = DenseFactors.of(self._hessian(equations.matrix, terms.by_a)).solved(right)
+        if equations.implicit is None or equations.damped is None:
+            return da, None
+        # (M + h D) (db - da) = d(implicit) - h D da
+        A, D = equations.damped
+        matrix, change = empty_system(self.m.nv, self.columns)
+        for (j, c), slope in np.ndenumerate(self._by_columns(equations.implicit)):
+            if not is_zero(slope):
+                change = change.set((c, j), slope)
+
+        def subtract(c: Any, change: MutableArray) -> MutableArray:
+            for j, x in enumerate(D @ np.array([da[c, i] for i in range(self.m.nv)])):
+                if not is_zero(x):
+                    change = change.set((c, j), change[c, j] - x)
+            return change
+
+        change = fori_loop(0, self.columns, subtract, change, unroll=False)
+        for i, j in equations.matrix:
+            if j in (i, *ancestors(self.parents, i)):
+                matrix = matrix.set((i, j), A[i, j])
+        return da, DenseFactors.of(matrix).solved(change)
+
+    def _by_columns(self, values: np.ndarray) -> np.ndarray:
+        """The derivatives (n, columns) of straight-line values by dq, dv, dz and du."""
+        J, nq = jacobian(values, self.x), self.m.nq
+        return np.concatenate([J[:, :nq] @ self.G, J[:, nq:]], axis=1)
+
+    # ------------------------------------------------------------------------------------ equations
+
+    def _equations(self) -> _Equations:
+        """The equations without contacts."""
+        s, m, a, b = self.s, self.m, self.a, self.b
+        base = self.kinematics.with_inertias_of(with_base_parameters(m.tree))
+        M, h_D = crba_of(self.kinematics), self._implicit_damping()
+        force = rnea_of(base, a) - applied_forces(m, self.kinematics, self.z, self.control)
+        matrix = {(i, j): M[i][j] for i in range(m.nv) for j in (i, *ancestors(self.parents, i))}
+        if h_D is None:
+            force, matrix = self._with_rows(force, matrix, M)
+            return _Equations(force, None, matrix, None)
+        damped = M + h_D
+        if s.constraint_model is None:  # the damping is implicit in the one equation
+            matrix = {entry: damped[entry] for entry in matrix}
+            return _Equations(force + h_D @ b, None, matrix, None)
+        force, matrix = self._with_rows(force, matrix, M)
+        # M (a - b), as the force of RNEA without velocities and gravity
+        at_rest = replace(base.tree, gravity=np.zeros(3, int))
+        still = base.with_velocities(np.zeros(m.nv, int)).with_inertias_of(at_rest)
+        return _Equations(force, rnea_of(still, a - b) - h_D @ b, matrix, (damped, h_D))
+
+    def _implicit_damping(self) -> np.ndarray | None:
+        """h D (nv, nv) where it has the sparsity of M; None without implicit damping."""
+        D = DAMPING[self.s.integrator](self.s, self.kinematics, self.z, self.control)
+        if not D.size or is_zero(D):
+            return None
+        h_D = np.zeros((self.m.nv, self.m.nv), dtype=object)
+        h_D[:] = 0
+        for i in range(self.m.nv):
+            for j in (i, *ancestors(self.parents, i)):
+                h_D[i, j] = h_D[j, i] = self.s.h * D[i][j]
+        return h_D
+
+    def _with_rows(
+        self, force: np.ndarray, matrix: dict[tuple[int, int], Any], M: Any
+    ) -> tuple[np.ndarray, dict[tuple[int, int], Any]]:
+        """r and dr/da with all rows but contacts. Raises TraceError if one is hard."""
+        if self.context is None:
+            return force, matrix
+        m = self.m
+        options = replace(m.options, disabled=tuple({*m.options.disabled, "contact"}))
+        rows = constraint_rows(self.context._replace(mechanism=m.replace(options=options)))
+        if rows.any_hard:
+            raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
+        primal = PrimalCost(GaussProblem(M, np.zeros(m.nv), tuple(self.parents)), rows)
+        force, matrix = np.array(force, dtype=object), dict(matrix)
+        for block in primal.blocks:
+            y = block.J @ np.array([self.a[k] for k in block.columns]) - block.aref
+            f, W = block.force_and_curvature(y)
+            f, W = (
+                [where(block.active, x, 0.0) if not is_zero(x) else 0 for x in np.ravel(v)] for v in (f, W)
+            )
+            K = block.J.T @ np.array(W, dtype=object).reshape(len(f), -1) @ block.J
+            for i, (k, x) in enumerate(
+                zip(block.columns, block.J.T @ np.array(f, dtype=object), strict=True)
+            ):
+                force[k] = force[k] - x
+                for j, l in enumerate(block.columns[: i + 1]):
+                    matrix[k, l] = matrix.get((k, l), 0) + K[i, j]
+        return force, matrix
+
+    # ------------------------------------------------------------------------------------ contacts
+
+    def _contacts(self) -> ContactTerms:
+        """The sums over all contacts; zeros without any."""
+        by_a, by_state = empty_system(self.m.nv, self.columns)
+        terms = ContactTerms(by_state, by_a)
+        if self.context is None or not self.pairs:
+            return terms
+        return add_contacts(self.context, self.pairs, self.a, terms)
+
+    def _hessian(self, matrix: Mapping[tuple[int, int], Any], by_a: MutableArray) -> MutableArray:
+        """The array of dr/da, whose lower triangle counts."""
+        coupled: set[tuple[int, int]] = set()
+        if self.context is not None:
+            screws = link_screws_at(self.context)
+            own = [screws.signs(links_of_pair(pair)) for pair in self.pairs]
+            coupled = {entry for columns in own for entry in dense_entries(list(columns))}
+        for i, j in sorted(coupled | set(matrix)):
+            by_a = by_a.set((i, j), matrix.get((i, j), 0.0) - by_a[i, j])
+        return by_a
+
+
+def _derivatives(
+    s: StepSettings,
+    state: Any,
+    control: Any,
+    next_velocity: Any,
+    accelerations: Sequence[MutableArray | None],
+) -> MutableArray:
+    """[A B] (n, columns) from the derivatives of the accelerations, parts in the rows of arrays that are
+    added.
+    """
+    m, nv, nz = s.mechanism, s.mechanism.nv, len(state.z)
+    found = zeros((2 * nv + nz, 2 * nv + nz + len(control)))
+    q = integrate_configuration(m.tree, state.q, next_velocity, s.h)
+    by_q, by_v = np.split(jacobian(q, [*state.q, *next_velocity]), [m.nq], axis=1)
+    rates = [configuration_rate(m.tree, state.q, unit) for unit in np.eye(nv, dtype=int)]
+    by_q, T = (
+        np.stack([velocities_of_rate(m.tree, q, column) for column in columns], axis=1)
+        for columns in ([by_q @ rate for rate in rates], by_v.T)
+    )
+    z = next_activation(m, state.z, activation_rate(m, state.z, control), s.h)
+    by_z = jacobian(z, [*state.z, *control]) if nz else np.zeros((0, len(control)), int)
+    fixed = ((by_q, 0, 0), (np.eye(nv, dtype=int), nv, nv), (by_z, 2 * nv, 2 * nv))
+    for J, row, column in fixed:
+        for (i, c), x in np.ndenumerate(J):
+            if not is_zero(x):
+                found = found.set((row + i, column + c), x * 1.0)
+    parts = [array for array in accelerations if array is not None]
+
+    def add_column(c: Any, found: MutableArray) -> MutableArray:
+        change = [
+            s.h * sum((x[c, j] for x in parts[1:]), parts[0][c, j]) + found[nv + j, c] for j in range(nv)
+        ]
+        for i, x in enumerate([*(T @ np.array(change)), *change]):
+            found = found.set((i, c), x + found[i, c] if i < nv else x)
+        return found
+
+    return fori_loop(0, found.shape[1], add_column, found, unroll=False)

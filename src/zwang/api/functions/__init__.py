@@ -1,0 +1,1 @@
+"""The table of the public mechanics functions."""

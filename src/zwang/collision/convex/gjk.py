@@ -1,0 +1,170 @@
+"""The algorithm of Gilbert, Johnson and Keerthi: the nearest points of two convex shapes by their support
+functions.
+
+It descends to the point of the Minkowski difference b - a nearest to the origin, on simplices of four of its
+points. Source: IEEE J. Robotics Automation 4 (1988) 193.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.rotations import cross
+from zwang.collision.contact_point import TINY, unit
+from zwang.collision.convex.support_functions import ConvexShape
+from zwang.scalar import (
+    clip,
+    divide,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    sqrt,
+    where,
+    while_loop,
+)
+
+TOLERANCE = 1e-10  # of a distance, relative to the size of the shapes; Newton's method takes it from there
+OVERLAP = 1e-9  # distance below which cores count as overlapping, relative to their size
+ITERATIONS = 100
+
+
+class Simplex(NamedTuple):
+    """Four points W of the Minkowski difference b - a (some may coincide), the points A of a, and the
+    weights of the point nearest to the origin.
+    """
+
+    W: np.ndarray
+    A: np.ndarray
+    weights: np.ndarray
+    nearest: np.ndarray
+    open: Any
+    iterations: Any
+
+
+def inner(a: Any, b: Any) -> Any:
+    """Inner product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def select_array(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Elementwise selection of an array."""
+    return np.array([where(condition, p, q) for p, q in zip(x.flat, y.flat, strict=True)]).reshape(x.shape)
+
+
+def closest_to_origin(a: ConvexShape, b: ConvexShape, scale: Any) -> Simplex:
+    """The point of b - a nearest to the origin, by the algorithm of Gilbert, Johnson and Keerthi."""
+    direction = unit(b.centre - a.centre)[0]
+    start = a.support(direction)
+    w = b.support(-direction) - start
+    one = np.array([1, 0, 0, 0]) * 1.0
+    state = Simplex(np.array([w] * 4), np.array([start] * 4), one, w, True, 0.0)
+
+    def iterate(s: Simplex) -> Simplex:
+        v = s.nearest
+        point = a.support(v)
+        w = b.support(-v) - point
+        square = inner(v, v)
+        converged = less_equal(square - inner(v, w), TOLERANCE * scale * sqrt(square))
+        new = _with_point(s, w, point)
+        stagnated = logical_or(converged, less_equal(square, inner(new.nearest, new.nearest)))
+        inside = less_equal(inner(new.nearest, new.nearest), (OVERLAP * scale) * (OVERLAP * scale))
+        kept = _choose(stagnated, s, new)
+        return kept._replace(open=logical_not(logical_or(stagnated, inside)), iterations=s.iterations + 1)
+
+    return while_loop(lambda s: logical_and(s.open, less(s.iterations, ITERATIONS)), iterate, state)
+
+
+def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
+    """One of two simplices."""
+    arrays = [select_array(condition, x, y) for x, y in zip(one[:4], other[:4], strict=True)]
+    return Simplex(arrays[0], arrays[1], arrays[2], arrays[3], one.open, one.iterations)
+
+
+def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
+    """The simplex with a new point in place of the one of least weight, and its point nearest to the
+    origin.
+    """
+    least = [_is_least(s.weights, k) for k in range(4)]
+    W = np.array([[where(least[k], new, old) for new, old in zip(w, s.W[k], strict=True)] for k in range(4)])
+    A = np.array(
+        [[where(least[k], new, old) for new, old in zip(point, s.A[k], strict=True)] for k in range(4)]
+    )
+    weights = _nearest_weights(W)
+    return Simplex(W, A, weights, weights @ W, s.open, s.iterations)
+
+
+def _is_least(weights: np.ndarray, k: int) -> Any:
+    """Whether weight k is the first of the least weights."""
+    inside_all: Any = True
+    for i in range(4):
+        if i != k:
+            inside_all = logical_and(inside_all, (less if i < k else less_equal)(weights[k], weights[i]))
+    return inside_all
+
+
+def _nearest_weights(W: np.ndarray) -> np.ndarray:
+    """Weights of the point of a tetrahedron that is nearest to the origin.
+
+    The point lies on an edge, in the interior of a triangle, or is the origin itself.
+    """
+    best, square = np.array([1, 0, 0, 0]) * 1.0, inner(W[0], W[0])
+    sides = [_edge(W, i, j) for i, j in combinations(range(4), 2)]
+    sides += [_triangle(W, *chosen) for chosen in combinations(range(4), 3)]
+    for weights, valid in [*sides, _tetrahedron(W)]:
+        v = weights @ W
+        candidate = inner(v, v)
+        iterate = logical_and(valid, less(candidate, square))
+        best = select_array(iterate, weights, best)
+        square = where(iterate, candidate, square)
+    return best
+
+
+def _edge(W: np.ndarray, i: int, j: int) -> tuple[np.ndarray, Any]:
+    """Weights of the point of an edge nearest to the origin, and whether the edge has a length."""
+    e = W[j] - W[i]
+    square = inner(e, e)
+    is_edge = less(TINY * TINY, square)
+    t = clip(divide(-inner(W[i], e), where(is_edge, square, 1.0)), 0, 1)
+    return np.array([1 - t if k == i else t if k == j else 0 for k in range(4)]), is_edge
+
+
+def _triangle(W: np.ndarray, i: int, j: int, k: int) -> tuple[np.ndarray, Any]:
+    """Weights of the projection of the origin on a triangle, and whether it lies inside; cross products stay
+    accurate for thin triangles.
+    """
+    e, f, o = W[j] - W[i], W[k] - W[i], -W[i]
+    n = cross(e, f)
+    square = inner(n, n)
+    is_triangle = less(1e-20 * (inner(e, e) * inner(f, f)), square)
+    square = where(is_triangle, square, 1.0)
+    s, t = divide(inner(cross(o, f), n), square), divide(inner(cross(e, o), n), square)
+    weights = [1 - s - t if m == i else s if m == j else t if m == k else 0 for m in range(4)]
+    return np.array(weights), logical_and(is_triangle, _all_positive(1 - s - t, s, t))
+
+
+def _tetrahedron(W: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Barycentric coordinates of the origin, and whether it lies inside the tetrahedron."""
+    e, f, g = W[1] - W[0], W[2] - W[0], W[3] - W[0]
+    fg, ge, ef = cross(f, g), cross(g, e), cross(e, f)
+    volume = inner(e, fg)
+    is_tetrahedron = less(
+        1e-12 * sqrt(inner(e, e) * inner(f, f) * inner(g, g)), where(less(volume, 0), -volume, volume)
+    )
+    volume = where(is_tetrahedron, volume, 1.0)
+    r, s, t = (divide(-inner(W[0], n), volume) for n in (fg, ge, ef))
+    return np.array([1 - r - s - t, r, s, t]), logical_and(
+        is_tetrahedron, _all_positive(1 - r - s - t, r, s, t)
+    )
+
+
+def _all_positive(*weights: Any) -> Any:
+    """Whether no weight is negative."""
+    inside_all: Any = True
+    for weight in weights:
+        inside_all = logical_and(inside_all, less_equal(0, weight))
+    return inside_all

@@ -1,0 +1,145 @@
+"""Contact point of two convex shapes by their support functions, for pairs without a closed form.
+
+The distance of separate shapes is found by the algorithm of Gilbert, Johnson and Keerthi. Overlapping
+shapes are moved apart along a direction; the direction of their nearest points is then a better one, and a
+search along the turn from the one to the other finds a still better one. At a fixed point of this iteration
+the penetration depth has a local minimum. Steps of Newton's method on the optimality conditions end both
+iterations, and give the derivatives of their result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.collision.contact_point import ContactPoint, contact_frame, unit
+from zwang.collision.convex.contact_optimality import (
+    NearestPoints,
+    converged_or_start,
+    newton_step,
+    point_along,
+    refined,
+    touching_feature,
+)
+from zwang.collision.convex.gjk import OVERLAP, closest_to_origin, inner, select_array
+from zwang.collision.convex.least_overlap import direction_along_turn, initial_direction
+from zwang.collision.convex.support_functions import (
+    ConvexShape,
+    convex_shape_of,
+    without_derivatives_of_shapes,
+)
+from zwang.collision.shapes import PlacedShape
+from zwang.scalar import (
+    cond,
+    equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    sqrt,
+    where,
+    while_loop,
+)
+
+SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
+PENETRATION_ITERATIONS = 50
+NEXT = 1e-3  # [rad] between directions whose points are nearly the same
+PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
+
+
+class Nearest(NamedTuple):
+    """Signed distance of two shapes, the unit normal from the first to the second, and their nearest
+    points.
+    """
+
+    distance: Any
+    normal: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+def convex_contact(kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape) -> ContactPoint:
+    """The contact point of two convex shapes."""
+    found = nearest_points(convex_shape_of(kind_a, a), convex_shape_of(kind_b, b))
+    return ContactPoint(found.distance, (found.first + found.second) / 2, contact_frame(found.normal))
+
+
+def nearest_points(a: ConvexShape, b: ConvexShape) -> Nearest:
+    """The nearest points of two shapes, or the points of deepest penetration.
+
+    On tangents the iterations run on the values, and the last step of Newton's method gives the derivatives.
+    """
+    found = newton_step(a, b, without_derivatives_of_shapes(_iterated, a, b))
+    n = found.normal
+    first, second = point_along(a, found.a, n), point_along(b, found.b, -n)
+    # the points lie on the normal to rounding; their midpoint stays
+    middle, half = (first + second) / 2, inner(second - first, n) / 2
+    return Nearest(
+        2 * half - a.radius - b.radius,
+        n,
+        middle + n * (a.radius - half),
+        middle + n * (half - b.radius),
+    )
+
+
+class Contacting(NamedTuple):
+    """The normal, points of the core of a and of that of b, (4, 3) each, and the weights of their means,
+    which are nearest to each other or at the deepest penetration.
+    """
+
+    normal: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    weights: np.ndarray
+
+
+def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
+    """The nearest points by iteration, refined by steps of Newton's method."""
+    scale = a.size + b.size
+    simplex = closest_to_origin(a, b, scale)
+    length = sqrt(inner(simplex.nearest, simplex.nearest))
+
+    def apart(_: Any) -> Contacting:
+        return Contacting(unit(simplex.nearest)[0], simplex.A, simplex.A + simplex.W, simplex.weights)
+
+    found = cond(less(OVERLAP * scale, length), apart, lambda _: penetration_of(a, b, scale), length)
+    first, second = found.weights @ found.A, found.weights @ found.B
+    start = NearestPoints(
+        found.normal,
+        touching_feature(a, first, found.normal, found.A, found.weights),
+        touching_feature(b, second, -found.normal, found.B, found.weights),
+    )
+    return converged_or_start(a, b, refined(a, b, start), start)
+
+
+# ---------------------------------------------------------------------------------------------- overlapping
+
+
+def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
+    """Normal of least penetration (a local minimum), and the points of a and b on it."""
+    n, depth = initial_direction(a, b, scale)
+    nothing = Contacting(n, np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0)
+
+    def iterate(state: Any) -> Any:
+        best, depth, _, directions = state
+        shift = best.normal * (depth + SEPARATION * scale)
+        simplex = closest_to_origin(a, b.moved(shift), scale)
+        n = unit(simplex.nearest)[0]
+        turned, shorter = direction_along_turn(a, b, best.normal, n)
+        accepted = less_equal(shorter, depth + PROGRESS * scale)
+        more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
+        new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
+        normal = select_array(accepted, turned, best.normal)
+        # points of a direction next to the best one are on that, too: they have been moved apart along it
+        beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
+        kept = logical_or(accepted, logical_or(beside, equal(directions, 0)))
+        points = [select_array(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
+        best = Contacting(normal, points[0], points[1], points[2])
+        return best, where(accepted, shorter, depth), more, directions + 1
+
+    return while_loop(
+        lambda state: logical_and(state[2], less(state[3], PENETRATION_ITERATIONS)),
+        iterate,
+        (nothing, depth, True, 0.0),
+    )[0]

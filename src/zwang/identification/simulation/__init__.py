@@ -1,0 +1,1 @@
+"""The fit of parameters by simulation (output error)."""

@@ -1,0 +1,338 @@
+"""The fit of a mechanism's parameters to a recorded motion by simulation (output error)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zwang.api.arguments import validation
+from zwang.api.compilation.cache_key import IdentityKey
+from zwang.api.compilation.compiled import CompiledMechanism, compile
+from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
+from zwang.identification.consistent_fit import Divergence
+from zwang.identification.linear_estimation import Loss
+from zwang.identification.parameters import Parameter, pairs_of
+from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
+from zwang.identification.simulation.output_error import Iterate, OutputError, Target
+from zwang.identification.simulation.recorded_motion import RecordedMotion
+from zwang.identification.simulation.sensitivities import Simulator, Windows
+from zwang.identification.simulation.simulation_intervals import KnownCombinations, known_combinations
+from zwang.identification.simulation.unknowns import Unknowns, unknowns_of
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr, validated_arguments
+
+INSIDE = 0.98  # fraction of the range of a joint within which its limits do not act
+GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
+ENOUGH, NEARLY = 1.2, 0.1  # weighted residuals, or the relative decrease of the cost, at which these end
+START = 0.3  # deviation of the dimensionless coordinates of random starts
+
+
+@dataclass(frozen=True)
+class SimulationFit:
+    """Parameters fitted by simulation, with intervals of the combinations that the record tells.
+
+    model: the mechanism before. mechanism: the fitted one; each of its bodies is physically consistent.
+    parameters: what was fitted, with the model's values. p (n,): the fitted values; where the record says
+    nothing they are those of the model. known: the combinations that the record can tell, with intervals.
+    deviation (nv,): root mean squares of the residuals of each coordinate [rad, m]. errors (nv,): the
+    standard deviations of the errors of measured coordinates that the fit assumed. costs: of the iterations.
+    start_costs: of the fits from all starts. reason: why the fit ended. time (windows, samples) [s],
+    measured, simulated (windows, samples, nq): the coordinates of each window.
+    """
+
+    model: Mechanism
+    mechanism: Mechanism
+    parameters: tuple[Parameter, ...]
+    p: np.ndarray
+    known: KnownCombinations
+    deviation: np.ndarray
+    costs: tuple[float, ...]
+    start_costs: tuple[float, ...]
+    reason: str
+    errors: np.ndarray
+    time: np.ndarray
+    measured: np.ndarray
+    simulated: np.ndarray
+
+    @property
+    def beta(self) -> np.ndarray:
+        """The estimates of the combinations (m,)."""
+        return self.known.beta
+
+    @property
+    def interval(self) -> np.ndarray:
+        """Confidence intervals of beta (m, 2); infinite where the record does not tell a combination."""
+        return self.known.interval
+
+    def value(self, name: str) -> float:
+        """The fitted value of a parameter."""
+        return float(self.p[_index(self.parameters, name)])
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.beta)} combinations of {len(self.p)} parameters, {100 * self.known.level:g} %"]
+        for text, unit, (low, high) in zip(
+            self.known.combinations, self.known.units, self.interval, strict=True
+        ):
+            told = f"{low:.6g} to {high:.6g} {unit}" if np.isfinite(high - low) else "not told by the record"
+            lines.append(f"  {text}: {told}")
+        names = ", ".join(
+            f"{name} {x:.3g}" for name, x in zip(self.model.speed_names, self.deviation, strict=True)
+        )
+        return "\n".join([*lines, f"  residuals: {names}", f"  {self.reason}"])
+
+
+@validated_arguments()
+def fit_by_simulation(
+    mechanism: Mechanism,
+    time: ArrayLike,
+    q: ArrayLike,
+    control: ArrayLike,
+    *,
+    v: ArrayLike | None = None,
+    kinds: Sequence[str] = ("inertia",),
+    bodies: Sequence[str] | None = None,
+    guess: Mapping[Any, float] | None = None,
+    priors: Mapping[str, tuple[float, float]] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    spread: float = 1.0,
+    deviation: ArrayLike | None = None,
+    window: int | None = 50,
+    loss: Loss = "linear",
+    starts: int = 1,
+    step: float | None = None,
+    integrator: str | None = None,
+    iterations: int = 50,
+    stop_at: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> SimulationFit:
+    """Parameters for which simulated coordinates are nearest to measured ones, by a damped Gauss-Newton
+    method with exact derivatives of the steps.
+
+    No velocities or accelerations are measured or differentiated, and contacts, limits, dry friction and
+    loops are simulated as they are.
+
+    The windows grow: short ones first, for which the problem is nearly linear, and then those that are asked
+    for.
+
+    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
+    a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
+    v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
+    unknowns too, from first guesses by a local polynomial.
+    kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
+    further unknowns, and need a guess by name; with symbols leave "inertia" out. bodies: those of which the
+    inertia is unknown, by default all.
+    priors: (value, standard deviation) by name. bounds: (lower, upper) by name, not of inertial parameters;
+    armature, damping, friction are not negative. spread: s, relative error of the model; its
+    entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
+    does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
+    estimated from third differences. window: samples that are simulated from one start, None for all;
+    those after the last whole window are not used.
+    loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
+    points about it; the best result counts.
+    step [s], integrator: of the simulation, by default the mechanism's; the step must divide the sampling
+    time. iterations: at most. stop_at: ends when the weighted residuals are as small as this, such as 1.01
+    times the deviation. level: of the intervals.
+
+    Limits of joints that the record stays away from are left out. The intervals are those of the linearised
+    problem without the priors. Raises ShapeError and StateError for invalid data, DescriptionError for
+    activation states, SimulationError where the steps have no exact derivatives, UnknownNameError, and
+    SolveError if the fit does not converge.
+    Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
+    """
+    m = validation.checked_mechanism(mechanism)
+    chosen = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    given = tuple(
+        (str(name), validation.real(value, f"guess[{short_repr(name)}]", "a number"))
+        for name, value in (guess or {}).items()
+    )
+    bounds, priors = (dict(pairs_of(x or {}, name)) for x, name in ((bounds, "bounds"), (priors, "priors")))
+    named_bodies = None if bodies is None else tuple(bodies)
+    key = (IdentityKey(m), chosen, named_bodies, given)
+    unknowns, model = _unknowns(*key)
+    record = RecordedMotion.checked(unknowns.model, model, time, q, control, v)
+    options = unknowns.model.options
+    if seed < 0:
+        raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
+    away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
+    h = validation.real(options.timestep if step is None else step, "step", "positive")
+    if not h > 0:
+        raise StateError(f"step is {h}; it must be positive")
+    simulator = _simulator(key, away, h, integrator or options.integrator)
+    deviations = record.deviations(model, deviation)
+    prior, named = _prior(unknowns, spread, bounds), _named(unknowns, priors)
+
+    search = _Search(simulator, model, prior, 1 / spread**2, named, loss, v is None, deviations, iterations)
+    rng = np.random.default_rng(seed)
+    first = [_start(prior, rng if k else None) for k in range(max(1, starts))]
+    found = [search.from_start(p, record, window, stop_at) for p in first]
+    problem, best = min(found, key=lambda x: x[1].cost)
+    if not best.reason or not np.isfinite(best.cost):
+        raise SolveError(
+            f"the fit by simulation has not converged: {best.reason or f'{iterations} iterations'}; give a "
+            "shorter window, a nearer model, more starts, or more iterations"
+        )
+    return _result(problem, best, tuple(x.cost for _, x in found), deviations, level)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What all fits of one record have in common."""
+
+    simulator: Simulator
+    model: CompiledMechanism
+    prior: Divergence
+    prior_weight: float
+    named: tuple[np.ndarray, np.ndarray, np.ndarray]
+    loss: Loss
+    with_starts: bool
+    deviations: np.ndarray
+    iterations: int
+
+    def problem(self, record: RecordedMotion, size: int | None) -> tuple[OutputError, Windows]:
+        """The problem of windows with `size` samples."""
+        windows, measured, mask = record.windows(self.simulator.h, size)
+        target = Target(
+            measured, mask / self.deviations, self.prior, self.prior_weight, self.named, self.loss, windows.v,
+            record.slope_precision(self.deviations), self.with_starts,
+        )  # fmt: skip
+        return OutputError(self.simulator, self.model, target), windows
+
+    def from_start(
+        self, p: np.ndarray, record: RecordedMotion, window: int | None, stop_at: float | None
+    ) -> tuple[OutputError, Iterate]:
+        """The fit from p, with windows that grow."""
+        for size in GROWING:
+            if size < (window or len(record.time) - 1):
+                problem, windows = self.problem(record, size)
+                short = problem.solved(p, windows, self.iterations, ENOUGH, NEARLY)
+                p, record = short.p, record.replaced(problem, short, self.with_starts)
+        problem, windows = self.problem(record, window)
+        return problem, problem.solved(p, windows, self.iterations, stop_at)
+
+
+def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], deviations: np.ndarray,
+            level: float) -> SimulationFit:  # fmt: skip
+    """The fit with its intervals. Raises SolveError where a limit acts that was left out."""
+    unknowns = problem.simulator.unknowns
+    p = best.p
+    q, _ = problem.simulator.trajectory(best.windows, problem.values(p))
+    _check_limits(unknowns.model, problem.simulator.mechanism, q)
+    counted = problem.target.weights > 0
+    rms = np.sqrt((problem.residuals(q).reshape(counted.shape) ** 2).sum((0, 1)) / counted.sum((0, 1)))
+    known = known_combinations(unknowns, problem.linearised(p, best.windows), p, level)
+    windows = best.windows
+    samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
+    return SimulationFit(
+        unknowns.model, unknowns.fitted(p), unknowns.parameters, p, known, rms * deviations, best.costs,
+        costs, best.reason, deviations, windows.time[:, None] + samples, problem.target.q, q,
+    )  # fmt: skip
+
+
+def _index(parameters: Sequence[Parameter], name: str) -> int:
+    names = [p.name for p in parameters]
+    if name not in names:
+        raise UnknownNameError("parameter", name, names)
+    return names.index(name)
+
+
+_Key = tuple[IdentityKey, tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, float], ...]]
+
+
+@lru_cache(maxsize=16)
+def _unknowns(
+    same: IdentityKey,
+    kinds: tuple[str, ...],
+    bodies: tuple[str, ...] | None,
+    guess: tuple[tuple[str, float], ...],
+) -> tuple[Unknowns, CompiledMechanism]:
+    """The unknowns, and the functions of the model; kept for the mechanisms used last."""
+    found = unknowns_of(same.mechanism, kinds, bodies, dict(guess))
+    return found, compile(found.model)
+
+
+@lru_cache(maxsize=16)
+def _simulator(key: _Key, away: frozenset[str], h: float, integrator: str) -> Simulator:
+    """The compiled steps of a mechanism with unknowns, without the limits that the record stays away from."""
+    unknowns = _unknowns(*key)[0]
+    m = unknowns.mechanism
+    bodies = [
+        replace(b, joint=tuple(replace(j, limits=None) if j.name in away else j for j in b.joints))
+        if b.joints
+        else b
+        for b in m.bodies
+    ]
+    if any(getattr(f, "activation", None) or getattr(f, "muscle", None) for f in m.forces):
+        raise DescriptionError(
+            f"mechanism {m.name!r} has actuators with activations, whose states are not measured; leave them "
+            "out, or give their forces as the control of motors"
+        )
+    return Simulator(unknowns, m.replace(bodies=bodies), h, integrator)
+
+
+def _is_away(index: Any, q: np.ndarray) -> bool:
+    """Whether a joint of one coordinate stays away from its limits."""
+    limits = index.joint.limits
+    if limits is None or index.kind not in ("revolute", "prismatic", "screw"):
+        return False
+    middle, half = sum(limits) / 2, (limits[1] - limits[0]) / 2
+    return bool((np.abs(q[:, index.q] - middle) < INSIDE * half).all())
+
+
+def _check_limits(model: Mechanism, simulated: Mechanism, q: np.ndarray) -> None:
+    """Raises SolveError where a simulated coordinate exceeds limits that were left out."""
+    for joint, other in zip(model.joints, simulated.joints, strict=True):
+        if joint.joint.limits != other.joint.limits and not _is_away(joint, q.reshape(-1, q.shape[-1])):
+            raise SolveError(
+                f"the fitted motion of joint {joint.name!r} reaches its limits, and the record does not; "
+                "give a shorter window, or a nearer model"
+            )
+
+
+def _named(unknowns: Unknowns, priors: Mapping[str, tuple[float, float]]
+           ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Indices, values and precisions of the priors of single parameters."""
+    index = [_index(unknowns.parameters, name) for name in priors]
+    for name, (_, s) in priors.items():
+        if not s > 0:
+            raise StateError(f"the standard deviation of the prior of {name!r} is {s}; give one > 0")
+    means = np.array([mean for mean, _ in priors.values()], dtype=float)
+    return np.array(index, dtype=int), means, np.array([1 / s for _, s in priors.values()], dtype=float)
+
+
+def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, float]]) -> Divergence:
+    """The divergence from the model, with the bounds of the scalars."""
+    if not 0 < spread < np.inf:
+        raise StateError(f"spread is {spread}; it must be positive and finite")
+    n = unknowns.inertial
+    lower = np.array([0.0 if p.is_nonnegative else -np.inf for p in unknowns.parameters[n:]])
+    upper = np.full(len(lower), np.inf)
+    for name, (low, high) in bounds.items():
+        k = _index(unknowns.parameters, name)
+        if k < n:
+            raise DescriptionError(f"bounds of {name!r}: an inertial parameter has none; give a prior")
+        if not low < high:
+            raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
+        lower[k - n], upper[k - n] = max(low, lower[k - n]), high
+    found = Divergence.of(unknowns.start, len(unknowns.bodies), lower, upper)
+    return replace(found, scale=np.where(found.x0 == 0, 1.0, np.abs(found.x0)))
+
+
+def _start(prior: Divergence, rng: np.random.Generator | None) -> np.ndarray:
+    """The parameters of the model, or random consistent ones about it, within the bounds."""
+    p = prior.start()
+    if rng is None:
+        return p
+    n = 10 * len(prior.inverses)
+    for k in range(0, n, 10):
+        U = np.linalg.cholesky(pseudo_inertia(p[k : k + 10]))
+        U = U @ (np.diag(np.exp(START * rng.normal(size=4))) + np.tril(START * rng.normal(size=(4, 4)), -1))
+        p[k : k + 10] = parameters_of_pseudo_inertia(U @ U.T)
+    room = np.minimum(p[n:] - prior.lower, prior.upper - p[n:])
+    p[n:] += np.where(np.isfinite(room), room, prior.scale) * rng.uniform(-0.7, 0.7, len(p) - n)
+    return p

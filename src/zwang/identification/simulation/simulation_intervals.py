@@ -1,0 +1,112 @@
+"""The combinations of parameters that a record tells, with their intervals, from the residuals' derivatives.
+
+Inertial parameters and the scalars of a joint enter the equations of motion only in the base parameters
+beta = B p of inverse dynamics, so that the derivatives by p are J = J_b B, with the columns J_b of the
+independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the weighted
+residuals of coordinate j,
+    H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
+is the covariance of beta. A direction in which H is singular is not told by the record, and a combination
+with a part in such a direction has an infinite interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from zwang.identification.base_parameters import (
+    BaseParameters,
+    random_states,
+    selected_columns,
+    with_independent,
+)
+from zwang.identification.linear_estimation import autocorrelation_times
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter
+from zwang.identification.regressor import compiled_functions
+from zwang.identification.simulation.output_error import Linearisation
+from zwang.identification.simulation.unknowns import Unknowns
+
+TOLERANCE = 1e-7  # relative size of the independent part of a column that counts
+SINGULAR = 1e-7  # relative singular value of the scaled derivatives below which a direction is not told
+PART = 1e-3  # of a combination in a direction that is not told, beyond which its interval is infinite
+
+
+@dataclass(frozen=True)
+class KnownCombinations:
+    """Combinations beta = B p (m,) of the fitted parameters, with covariance (m, m) and intervals (m, 2).
+
+    combinations, units: in the names of the parameters. condition: of the scaled derivatives. level: of the
+    intervals.
+    """
+
+    base: BaseParameters
+    beta: np.ndarray
+    covariance: np.ndarray
+    interval: np.ndarray
+    condition: float
+    level: float
+
+    @property
+    def combinations(self) -> tuple[str, ...]:
+        """Such as "I_arm_zz + 0.36 m_hand"."""
+        return self.base.combinations
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units of the combinations."""
+        return tuple(self.base.parameters[k].unit for k in self.base.independent)
+
+
+def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float
+                       ) -> KnownCombinations:  # fmt: skip
+    """The combinations with their intervals at the fitted p."""
+    base = _base(unknowns)
+    r, J, _ = at.eliminated(at.by_parameters[..., list(base.independent)])
+    nv, m = unknowns.model.nv, len(base)
+    r, J = r.reshape(-1, nv), J.reshape(-1, nv, m)
+    counted = np.abs(at.residuals.reshape(-1, nv)) > 0
+    rows = max(1, int(counted.sum()) - at.by_starts.shape[0] * at.by_starts.shape[-1])
+    sigma2 = (r**2).sum(0) * nv / max(1, rows - m)
+    T = autocorrelation_times(r)
+    scale = np.linalg.norm(J.reshape(-1, m), axis=0)
+    scale = np.where(scale > 0, scale, 1)
+    A = J / scale
+    _, s, Vt = np.linalg.svd(np.linalg.qr(A.reshape(-1, m), mode="r"))
+    told = s > SINGULAR * s[0]
+    inverse = (Vt[told].T / s[told] ** 2) @ Vt[told]
+    G = np.einsum("j,tji,tjk->ik", sigma2 * T, A, A, optimize=True)
+    covariance = inverse @ G @ inverse / np.outer(scale, scale)
+    beta = base.matrix @ p
+    freedom = max(1.0, (rows - m) / float(T.max()))
+    half = student.ppf((1 + level) / 2, freedom) * np.sqrt(np.diag(covariance))
+    hidden = np.sqrt((Vt[~told] ** 2).sum(0)) > PART
+    half = np.where(hidden, np.inf, half)
+    condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+    return KnownCombinations(
+        base, beta, covariance, np.stack([beta - half, beta + half], axis=1), condition, level
+    )
+
+
+def _base(unknowns: Unknowns) -> BaseParameters:
+    """The base parameters of the unknowns; a symbol of the mechanism counts as independent."""
+    regular = [p for p in unknowns.parameters if p.kind != "symbol"]
+    own = [p for p in unknowns.parameters if p.kind == "symbol"]
+    if not regular:
+        return _all_independent(own)
+    kinds = tuple(dict.fromkeys("inertia" if p.kind in INERTIAL_KINDS else p.kind for p in regular))
+    model = unknowns.model.replace(constraints=())
+    functions = compiled_functions(model, kinds)
+    names = [p.name for p in functions.chosen]
+    columns = [names.index(p.name) for p in regular]
+    rng = np.random.default_rng(0)
+    Y = functions.regressor(*random_states(model, 20 + 6 * len(columns) // max(model.nv, 1), rng))
+    found = selected_columns(Y.reshape(-1, len(names))[:, columns], tuple(regular), TOLERANCE)
+    return with_independent(found, own)
+
+
+def _all_independent(own: list[Parameter]) -> BaseParameters:
+    """Base parameters of which each is a symbol."""
+    n = len(own)
+    return BaseParameters(tuple(own), tuple(range(n)), (), (), np.zeros((n, 0)), np.ones(n))

@@ -1,0 +1,1 @@
+"""The reader of MJCF files, on the basis of the compiler of MuJoCo."""

@@ -1,0 +1,246 @@
+"""A compiled MJCF model, with the locations of its elements for messages, unique names, and notes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
+from zwang.io.mjcf.mujoco_library import (
+    CompiledModel,
+    delete_element,
+    drop_memory_request,
+    elements_by_index,
+    mujoco,
+)
+from zwang.io.mjcf.read.model_files import Files, to_text
+from zwang.mechanism.report import Note
+
+# Lists of a spec without effect on the motion; they are noted and deleted before the compilation.
+_WITHOUT_EFFECT = ("textures", "skins", "numerics", "tuples", "texts")
+_OMITTED_ELEMENTS = frozenset(
+    {"flexcomp", "deformable", "extension", "plugin", "flex", "flexvert", "flexstrain", "sensor", "skin"}
+)
+_LISTS = {
+    "body": "bodies", "joint": "joints", "geom": "geoms", "site": "sites",
+    "actuator": "actuators", "tendon": "tendons", "equality": "equalities",
+    "pair": "pairs", "exclude": "excludes", "key": "keys", "mesh": "meshes",
+    "sensor": "sensors", "camera": "cameras",
+}  # fmt: skip
+_TAGS = {
+    "actuator": ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder",
+                 "muscle", "adhesion", "pid", "orientation", "dcmotor"),
+    "tendon": ("fixed", "spatial"),
+    "equality": ("connect", "weld", "joint", "tendon"),
+    "sensor": ("touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer",
+               "rangefinder", "camprojection", "jointpos", "jointvel", "tendonpos", "tendonvel",
+               "actuatorpos", "actuatorvel", "actuatorfrc", "jointactuatorfrc", "tendonactuatorfrc",
+               "ballquat", "ballangvel", "jointlimitpos", "jointlimitvel", "jointlimitfrc",
+               "tendonlimitpos", "tendonlimitvel", "tendonlimitfrc", "framepos", "framequat",
+               "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel", "framelinacc",
+               "frameangacc", "subtreecom", "subtreelinvel", "subtreeangmom", "insidesite", "distance",
+               "normal", "fromto", "contact", "e_potential", "e_kinetic", "clock", "tactile", "user"),
+}  # fmt: skip
+
+
+@dataclass
+class MjcfModel:
+    """A compiled model with its files, the notes on it, and by kind the names and the elements of its spec.
+
+    spec, model: the MjSpec and the MjModel. strict: raise errors for unsupported features.
+    """
+
+    files: Files
+    spec: Any
+    model: Any
+    strict: bool
+    notes: list[Note] = field(default_factory=list)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    elements: dict[str, list[Any]] = field(default_factory=dict)
+
+    def name(self, kind: str, index: int) -> str:
+        """The name of the element; a unique name is generated for an element without one."""
+        if kind not in self.names:
+            self.names[kind] = self._names_of(kind)
+        return self.names[kind][index]
+
+    def _given_names(self, kind: str) -> list[str]:
+        """The names of the elements in the file, empty for those without one."""
+        sizes = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq", "key": "nkey",
+                 "camera": "ncam"}  # fmt: skip
+        accessor = getattr(self.model, kind)
+        return [accessor(i).name for i in range(getattr(self.model, sizes.get(kind, f"n{kind}")))]
+
+    def _names_of(self, kind: str) -> list[str]:
+        given = self._given_names(kind)
+        taken = set(given)
+        for i, name in enumerate(given):
+            if not name:
+                generated = f"{kind}{i}"
+                while generated in taken:
+                    generated += "_"
+                given[i] = generated
+                taken.add(generated)
+        return given
+
+    def location(self, kind: str, index: int) -> str:
+        """The location of an element, such as `humanoid.xml, line 12`, or the file if the line is unknown."""
+        if kind not in self.elements:
+            found = getattr(self.spec, _LISTS[kind])
+            self.elements[kind] = elements_by_index(found, self._given_names(kind))
+        element = self.elements[kind][index]
+        name = getattr(element, "name", "") or ""
+        for tag in _TAGS.get(kind, (kind,)):
+            if name and (location := self.files.location(tag, name)):
+                return location
+        line = re.search(r"line (\d+)", getattr(element, "info", "") or "")
+        return f"{self.files.source}, line {line[1]}" if line and line[1] != "0" else self.files.source
+
+    def note(self, kind: str, what: str, where: str = "") -> None:
+        """Add a note to the report of the mechanism."""
+        self.notes.append(Note(kind, what, where or self.files.source))
+
+    def unsupported(self, what: str, where: str = "") -> None:
+        """Report an unsupported feature that changes the motion.
+
+        Raises UnsupportedError if strict; else the feature is noted as omitted.
+        """
+        location = where or self.files.source
+        if self.strict:
+            raise UnsupportedError(f"{location}: {what} is not supported; strict=False omits it")
+        self.note("unsupported", f"{what} is omitted", location)
+
+    def inexact(self, what: str, instead: str, where: str) -> None:
+        """Report a feature whose meaning here is not that in MuJoCo.
+
+        Raises UnsupportedError if strict; else what it has instead is noted.
+        """
+        if self.strict:
+            raise UnsupportedError(f"{where}: {what}, is not supported; with strict=False it {instead}")
+        self.note("unsupported", f"{what}, {instead}", where)
+
+    @contextmanager
+    def at(self, kind: str, index: int) -> Iterator[None]:
+        """Context in which a DescriptionError becomes a LoadError with the location of the element."""
+        try:
+            yield
+        except DescriptionError as error:
+            raise LoadError(f"{self.location(kind, index)}: {error}") from None
+
+
+def compile_model(files: Files, strict: bool) -> MjcfModel:
+    """The model compiled by MuJoCo. Raises LoadError with the message of MuJoCo for invalid models."""
+    notes: list[Note] = []
+    text = _without_flex(files, strict, notes)
+    messages: list[str] = []
+    with _recorded_warnings(messages):
+        spec = _parsed(files, text)
+        _delete_elements_without_effect(spec, files, notes)
+        _spare_unused_meshes(spec)
+        try:
+            model = spec.compile()
+        except Exception as error:  # ValueError, or others on failure of an allocation
+            raise LoadError(_located_message(files, str(error))) from None
+    if model is None:
+        raise LoadError(f"{files.source}: MuJoCo could not compile the model")
+    for message in dict.fromkeys(messages):
+        notes.append(Note("read", f"MuJoCo warns: {message}", files.source))
+        warnings.warn(f"{files.source}: {message}", LoadWarning, stacklevel=2)
+    return MjcfModel(files, spec, CompiledModel(model), strict, notes)
+
+
+def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
+    """The text of the model without deformable bodies and plugins.
+
+    Raises UnsupportedError for them if strict.
+    """
+    found = [element for element in files.elements() if element.name in ("flexcomp", "flex", "plugin")]
+    for element in found:
+        what = "a plugin" if element.name == "plugin" else "a deformable body (flex)"
+        if strict:
+            raise UnsupportedError(
+                f"{element.location}: {element.title} is {what}, which is not supported; strict=False omits "
+                "it"
+            )
+        notes.append(Note("unsupported", f"{element.title} is {what} and is omitted", element.location))
+    if not found:
+        return files.text
+    for key, document in files.named.items():
+        files.includes[key] = to_text(document, _OMITTED_ELEMENTS).encode()
+    return to_text(files.root, _OMITTED_ELEMENTS)
+
+
+def _parsed(files: Files, text: str) -> Any:
+    try:
+        return mujoco.MjSpec.from_string(text, include=files.includes or None, assets=files.assets or None)
+    except Exception as error:  # the bindings raise ValueError and KeyError
+        raise LoadError(_located_message(files, str(error))) from None
+
+
+def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) -> None:
+    """Delete elements without effect on the motion, and requests for memory."""
+    for kind in ("lights", "materials", *_WITHOUT_EFFECT):
+        elements = list(getattr(spec, kind))
+        if elements:
+            names = [e.name for e in elements if e.name][:8]
+            shown = (
+                f" ({', '.join(map(repr, names))}{', ...' if len(names) < len(elements) else ''})"
+                if names
+                else ""
+            )
+            notes.append(Note("ignored", f"{len(elements)} {kind}{shown}", files.source))
+        if kind in _WITHOUT_EFFECT:
+            for element in elements:
+                delete_element(spec, element)
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        if hasattr(light, "texture"):
+            light.texture = ""
+    drop_memory_request(spec)
+    spec.nuserdata = spec.nkey = 0
+    for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
+        setattr(spec, f"nuser_{kind}", -1)
+    ranges = spec.compiler.LRopt  # the length ranges of muscles, which MuJoCo determines by simulation
+    ranges.inttotal, ranges.interval = min(ranges.inttotal, 10.0), min(ranges.interval, 2.0)
+    ranges.timestep = max(ranges.timestep, 1e-3)
+
+
+def _spare_unused_meshes(spec: Any) -> None:
+    """Let MuJoCo find the inertia of meshes that no geom uses without their convex hull, which such a mesh
+    does not have: up to version 3.16, it would read the hull nevertheless and end the process.
+    """
+    used = {geom.meshname for geom in spec.geoms}
+    for mesh in spec.meshes:
+        if mesh.name not in used and mesh.inertia == mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX:
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_LEGACY
+
+
+@contextmanager
+def _recorded_warnings(messages: list[str]) -> Iterator[None]:
+    """Context that collects the warnings of Python and of MuJoCo, which would otherwise write a log file."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: messages.append(" ".join(str(text).split())))
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+    messages.extend(" ".join(str(warning.message).split()) for warning in caught)
+
+
+def _located_message(files: Files, message: str) -> str:
+    """The message of MuJoCo in one line, after the file and the line to which it refers, if it is known."""
+    text = " ".join(message.split()) or "MuJoCo reports no reason"
+    line = re.search(r"\bline(?: number)?[ =]+(\d+)", text, re.IGNORECASE)
+    if line and line[1] != "0":
+        return f"{files.source}, line {line[1]}: {text}"
+    named = re.search(r"(?:Element name '([^']*)'|\bname '([^']*)')", text)
+    name = (named[1] or named[2]) if named else ""
+    found = [location for (_, other), location in files.locations.items() if name and other == name]
+    return f"{found[0] if found else files.source}: {text}"

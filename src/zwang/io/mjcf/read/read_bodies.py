@@ -1,0 +1,291 @@
+"""Bodies, joints, shapes and frames of a compiled MJCF model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zwang.algebra import rotations
+from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.read.compiled_model import MjcfModel
+from zwang.io.mjcf.solver_parameters import softness_of, solimp_of, solref_of
+from zwang.mechanism.bodies import Body, Frame
+from zwang.mechanism.geometry import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HeightField,
+    Mesh,
+    Plane,
+    Sphere,
+    Surface,
+)
+from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
+from zwang.mechanism.numbers import Matrix3
+from zwang.mechanism.simple_bodies import simple_bodies
+
+ROUNDING = 1e-15
+GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
+TRANSMISSION = numbers_of(mujoco.mjtTrn)
+
+
+def nearest_structural(x: Any) -> Any:
+    """x as a float, or as the integer 0, 1 or -1 if it differs from it by rounding only."""
+    nearest = round(float(x)) if abs(x) < 2 else 2
+    return nearest if abs(nearest) <= 1 and abs(x - nearest) <= ROUNDING else float(x)
+
+
+def zeroed(values: Any) -> tuple[Any, ...]:
+    """The numbers as a tuple in which zeros are integers, that is, structural zeros."""
+    return tuple(float(x) if x != 0 else 0 for x in np.asarray(values).reshape(-1))
+
+
+def matrix_of(quaternion: Any) -> Matrix3:
+    """The rotation matrix of a quaternion (w, x, y, z), with structural zeros and ones."""
+    q = np.asarray(quaternion, float)
+    R = rotations.from_quaternion(q / np.linalg.norm(q))
+    return tuple(tuple(nearest_structural(x) for x in row) for row in R)  # type: ignore[return-value]
+
+
+def bodies(source: MjcfModel) -> tuple[Body, ...]:
+    """All bodies other than the world, in the order of the file, with their joints and shapes."""
+    found = []
+    for i in range(1, source.model.nbody):
+        with source.at("body", i):
+            found.append(_body(source, i))
+    return _with_simple_marks(source, found)
+
+
+def _with_simple_marks(source: MjcfModel, found: list[Body]) -> tuple[Body, ...]:
+    """The bodies, with the field `simple` set where MuJoCo and the rule of `simple_bodies` differ."""
+    by_rule, marks = simple_bodies(found), source.model.body_simple[1:] == 2
+    return tuple(
+        body if bool(simple) == (body.name in by_rule) else replace(body, simple=bool(simple))
+        for body, simple in zip(found, marks, strict=True)
+    )
+
+
+def _body(source: MjcfModel, i: int) -> Body:
+    m = source.model
+    joints = joints_of(source, i)
+    free = any(isinstance(joint, Free) for joint in joints)  # the coordinates of a free joint are the pose
+    if m.body_mocapid[i] >= 0:
+        source.note(
+            "ignored",
+            f"mocap body {source.name('body', i)!r} is fixed at its pose in the file, unless "
+            "zw.with_mocap_parameters makes its pose a parameter",
+            source.location("body", i),
+        )
+    mass = float(m.body_mass[i])
+    return Body(
+        name=source.name("body", i),
+        joint=joints or Fixed(),
+        parent=source.name("body", int(m.body_parentid[i])),
+        position=(0, 0, 0) if free else zeroed(m.body_pos[i]),
+        orientation=matrix_of((1, 0, 0, 0) if free else m.body_quat[i]),
+        mass=mass if mass else 0,
+        com=zeroed(m.body_ipos[i]) if mass else (0, 0, 0),
+        inertia=_inertia(m.body_inertia[i], m.body_iquat[i]),
+        geometry=shapes_of(source, i),
+        mocap=bool(m.body_mocapid[i] >= 0),
+    )
+
+
+def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
+    """The inertia matrix in the axes of the body, exactly symmetric, from principal moments and axes."""
+    if moments[0] == moments[1] == moments[2]:
+        return tuple(zeroed(row) for row in np.diag(moments))
+    R = np.array(matrix_of(quaternion), float)
+    inertia = R @ np.diag(moments) @ R.T
+    return tuple(zeroed(row) for row in (inertia + inertia.T) / 2)
+
+
+def joints_of(source: MjcfModel, body: int) -> tuple[Joint, ...]:
+    """The joints of body number `body`, in their order."""
+    m = source.model
+    start, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
+    found = []
+    for j in range(start, start + count):
+        with source.at("joint", j):
+            found.append(_joint(source, j))
+    return tuple(found)
+
+
+def _joint(source: MjcfModel, j: int) -> Joint:
+    m = source.model
+    kind = int(m.jnt_type[j])
+    dof = int(m.jnt_dofadr[j])
+    scalar = kind in (JOINT.mjJNT_HINGE, JOINT.mjJNT_SLIDE)
+    where = source.location("joint", j)
+    if m.jnt_springyield[j] > 0:
+        source.unsupported(f"the plastic spring (springyield) of joint {source.name('joint', j)!r}", where)
+    limits = None
+    if m.jnt_limited[j] and kind != JOINT.mjJNT_FREE:
+        limits = tuple(float(x) for x in m.jnt_range[j])
+    numbers = dict(
+        armature=_number(m.dof_armature[dof] + _rotor_inertia(source, j)),
+        friction=_number(m.dof_frictionloss[dof]),
+        friction_softness=softness_of(m.dof_solref[dof], m.dof_solimp[dof]),
+    )
+    if kind == JOINT.mjJNT_FREE:
+        return Free(source.name("joint", j), **numbers)
+    numbers |= dict(
+        limits=limits,
+        position=zeroed(m.jnt_pos[j]),
+        limit_softness=softness_of(m.jnt_solref[j], m.jnt_solimp[j], m.jnt_margin[j]),
+    )
+    if kind == JOINT.mjJNT_BALL:
+        return Ball(source.name("joint", j), **numbers)
+    if scalar and m.jnt_actfrclimited[j]:
+        numbers["actuator_range"] = _numbers(m.jnt_actfrcrange[j])
+    numbers |= dict(axis=_axis(m.jnt_axis[j]), reference=_number(m.qpos0[m.jnt_qposadr[j]]))
+    return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
+
+
+def _rotor_inertia(source: MjcfModel, joint: int) -> float:
+    """The armature that actuators add to a joint: the inertia of the rotor times the square of the gear."""
+    m = source.model
+    on_joint = (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
+    return sum(
+        float(m.actuator_armature[k] * m.actuator_gear[k][0] ** 2)
+        for k in range(m.nactuator)
+        if m.actuator_trntype[k] in on_joint and m.actuator_trnid[k][0] == joint
+    )
+
+
+def _axis(axis: Any) -> tuple[Any, ...]:
+    return tuple(nearest_structural(x) for x in axis)
+
+
+def _number(x: Any) -> Any:
+    return float(x) if x != 0 else 0
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(float(x) for x in values)
+
+
+def shapes_of(source: MjcfModel, body: int) -> tuple[Geometry, ...]:
+    """The shapes of body number `body` (0 is the world), in their order."""
+    m = source.model
+    start, count = int(m.body_geomadr[body]), int(m.body_geomnum[body])
+    found = []
+    for g in range(start, start + count):
+        with source.at("geom", g):
+            shape = _shape(source, g)
+        if shape is not None:
+            found.append(shape)
+    return tuple(found)
+
+
+def _shape(source: MjcfModel, g: int) -> Geometry | None:
+    m = source.model
+    kind, where = int(m.geom_type[g]), source.location("geom", g)
+    title = f"geom {m.geom(g).name!r}" if m.geom(g).name else f"geom {g}"
+    if kind == GEOM.mjGEOM_SDF:
+        what = f"the signed distance field of {title}"
+        if m.geom_contype[g] or m.geom_conaffinity[g]:
+            source.unsupported(what, where)
+        else:
+            source.note("ignored", what, where)
+        return None
+    if np.any(m.geom_adhesion[g]):
+        source.unsupported(f"the adhesion of {title}", where)
+    common = dict(
+        name=m.geom(g).name,
+        position=zeroed(m.geom_pos[g]),
+        orientation=matrix_of(m.geom_quat[g]),
+        color=tuple(round(float(x), 6) for x in _color(m, g)),
+        surface=_surface(m, g),
+    )
+    return _of_kind(m, g, kind, [float(x) for x in m.geom_size[g]], common)
+
+
+def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any]) -> Geometry:
+    """The shape of geom g, from the half sizes of MuJoCo."""
+    match kind:
+        case GEOM.mjGEOM_PLANE:
+            return Plane(extent=zeroed(size[:2]), **common)
+        case GEOM.mjGEOM_SPHERE:
+            return Sphere(radius=size[0], **common)
+        case GEOM.mjGEOM_CAPSULE:
+            return Capsule(radius=size[0], length=2 * size[1], **common)
+        case GEOM.mjGEOM_CYLINDER:
+            return Cylinder(radius=size[0], length=2 * size[1], **common)
+        case GEOM.mjGEOM_BOX:
+            return Box(x=2 * size[0], y=2 * size[1], z=2 * size[2], **common)
+        case GEOM.mjGEOM_ELLIPSOID:
+            return Ellipsoid(x=size[0], y=size[1], z=size[2], **common)
+    if kind == GEOM.mjGEOM_HFIELD:
+        return _height_field(m, int(m.geom_dataid[g]), common)
+    mesh = int(m.geom_dataid[g])
+    first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
+    face, faces = int(m.mesh_faceadr[mesh]), int(m.mesh_facenum[mesh])
+    vertices: Any = np.array(m.mesh_vert[first : first + count], float)
+    triangles: Any = np.array(m.mesh_face[face : face + faces], int)
+    return Mesh(
+        vertices=vertices,
+        faces=triangles,
+        file=m.mesh(mesh).name,
+        **common,
+    )
+
+
+def _height_field(m: Any, field: int, common: dict[str, Any]) -> HeightField:
+    """The height field with this number; the data of MuJoCo are relative to the largest elevation."""
+    x, y, top, base = (float(size) for size in m.hfield_size[field])
+    rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
+    first = int(m.hfield_adr[field])
+    heights: Any = top * np.array(m.hfield_data[first : first + rows * columns], float).reshape(rows, columns)
+    return HeightField(heights=heights, extent=(x, y), base=base, **common)
+
+
+def _color(m: Any, g: int) -> Any:
+    material = int(m.geom_matid[g])
+    return m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+
+
+def _surface(m: Any, g: int) -> Surface:
+    return Surface(
+        friction=_numbers(m.geom_friction[g]),
+        condim=int(m.geom_condim[g]),
+        contype=int(m.geom_contype[g]),
+        conaffinity=int(m.geom_conaffinity[g]),
+        priority=int(m.geom_priority[g]),
+        solref=solref_of(m.geom_solref[g]),
+        solimp=solimp_of(m.geom_solimp[g]),
+        solmix=float(m.geom_solmix[g]),
+        margin=float(m.geom_margin[g]),
+        gap=float(m.geom_gap[g]),
+        group=int(m.geom_group[g]),
+        velocity=zeroed(m.geom_surfacevel[g]),
+    )
+
+
+def frames(source: MjcfModel) -> tuple[Frame, ...]:
+    """The sites as frames. A site with the name of a body is renamed to `NAME (site)`, and noted."""
+    m = source.model
+    bodies = {source.name("body", i) for i in range(m.nbody)}
+    taken = bodies | {source.name("site", i) for i in range(m.nsite)}
+    names = source.names.setdefault("site", [])
+    found = []
+    for i in range(m.nsite):
+        name = source.name("site", i)
+        if name in bodies:
+            while f"{name} (site)" in taken:
+                name += " "
+            name = f"{name} (site)"
+            taken.add(name)
+            source.note(
+                "repaired",
+                f"site {names[i]!r} has the name of a body; its frame is named {name!r}",
+                source.location("site", i),
+            )
+            names[i] = name
+        body = source.name("body", int(m.site_bodyid[i]))
+        found.append(Frame(name, body, zeroed(m.site_pos[i]), matrix_of(m.site_quat[i])))
+    return tuple(found)

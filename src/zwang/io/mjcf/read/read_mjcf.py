@@ -1,0 +1,90 @@
+"""The reader of MJCF files, which uses the compiler of MuJoCo to resolve defaults, includes and frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from zwang.errors import DescriptionError, LoadError
+from zwang.io.mjcf.read import (
+    read_bodies,
+    read_constraints,
+    read_contacts,
+    read_forces,
+    read_options,
+    read_sensors,
+    read_tendons,
+)
+from zwang.io.mjcf.read.compiled_model import MjcfModel, compile_model
+from zwang.io.mjcf.read.model_files import read_model_files
+from zwang.io.mjcf.read.plausibility import check_plausibility
+from zwang.io.mjcf.solver_parameters import note_clamped_parameters
+from zwang.mechanism.force_elements import Actuator
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.report import Report
+
+
+def read_mjcf(
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = True,
+    text: str | None = None,
+    asset_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> Mechanism:
+    """The mechanism in an MJCF file, or in `text`, which is read as the content of a file at `path`.
+
+    strict: raise UnsupportedError for features that zwang does not support; with strict=False they are
+    omitted, and noted in `mechanism.report`. asset_dirs: see `zw.load`. Raises LoadError with file and line
+    for invalid contents.
+    """
+    source = compile_model(read_model_files(Path(path), text, asset_dirs), strict)
+    check_plausibility(source)
+    note_clamped_parameters(source)
+    try:
+        return _mechanism(source)
+    except DescriptionError as error:
+        raise LoadError(f"{source.files.source}: {error}") from None
+
+
+def _mechanism(source: MjcfModel) -> Mechanism:
+    m = source.model
+    options = read_options.options(source)
+    gravity = (0, 0, 0) if "gravity" in options.disabled else read_bodies.zeroed(m.opt.gravity)
+    bodies = read_bodies.bodies(source)
+    ground = read_bodies.shapes_of(source, 0)
+    sites = (*read_bodies.frames(source), *read_tendons.wrapped_frames(source))
+    tendons = read_tendons.tendons(source)
+    kept = {tendon.name for tendon in tendons}
+    actuators = read_forces.actuators(source, options.disabled, kept)
+    forces = [*read_forces.passive(source, options.disabled), *actuators]
+    constraints = read_constraints.equalities(source, kept)
+    names = [force.name for force in actuators if isinstance(force, Actuator)]
+    keyframes = read_options.keyframes(source, names)
+    contacts = read_contacts.explicit_contacts(source)
+    sensor_reader = read_sensors.SensorReader(source, kept, set(names))
+    sensors = sensor_reader.sensors()
+    source.note(
+        "read",
+        f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
+        f"{len(tendons)} tendons, {len(constraints.active)} equalities, {len(keyframes)} keyframes, "
+        f"{len(sensors)} sensors, {m.ncam} cameras",
+    )
+    return Mechanism(
+        name=source.spec.modelname or "mechanism",
+        bodies=bodies,
+        gravity=gravity,
+        forces=tuple(forces),
+        constraints=constraints.active,
+        inactive_constraints=constraints.inactive,
+        frames=(*sites, *sensor_reader.frames.values()),
+        geometry=ground,
+        tendons=tendons,
+        contacts=contacts,
+        home=tuple(float(x) for x in m.qpos0),
+        keyframes=keyframes,
+        options=options,
+        sensors=sensors,
+        cameras=read_sensors.cameras(source),
+        report=Report(str(source.files.source), "mjcf", tuple(source.notes)),
+    )

@@ -1,0 +1,116 @@
+"""Simulation options and keyframes of a compiled MJCF model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
+from zwang.io.mjcf.read.compiled_model import MjcfModel
+from zwang.io.mjcf.read.read_bodies import zeroed
+from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
+
+# the enable flags that change the motion
+_UNSUPPORTED_FLAGS = {"override", "diagexact", "ipc", "speculative"}
+_INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
+
+
+def options(source: MjcfModel) -> Options:
+    """The options of the model.
+
+    Options that zwang does not support and that change the motion are reported.
+    """
+    o = source.model.opt
+    where = next(
+        (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
+        source.files.source,
+    )
+    disabled = flags_of(mujoco.mjtDisableBit, o.disableflags, DISABLED)
+    enabled = flags_of(mujoco.mjtEnableBit, o.enableflags, ENABLED)
+    for name in enabled:
+        if name in _UNSUPPORTED_FLAGS:
+            source.unsupported(f"the option flag {name!r}", where)
+    if "sleep" in enabled:
+        _check_sleep(source, where)
+        enabled = tuple(name for name in enabled if name != "sleep")
+    if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
+        source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
+    integrator = _INTEGRATORS[int(o.integrator)]
+    if integrator == "discrete":
+        source.unsupported("the integrator 'discrete'", where)
+        integrator = "euler"
+    return Options(
+        timestep=float(o.timestep),
+        integrator=integrator,
+        cone=("pyramidal", "elliptic")[int(o.cone)],
+        impratio=float(o.impratio),
+        solver=("pgs", "cg", "newton")[int(o.solver)],
+        iterations=int(o.iterations),
+        tolerance=float(o.tolerance),
+        noslip_iterations=max(0, int(o.noslip_iterations)),
+        noslip_tolerance=_noslip_tolerance(source),
+        contact="contact" not in disabled and "constraint" not in disabled,
+        disabled=disabled,
+        enabled=enabled,
+        magnetic_field=zeroed(o.magnetic),
+    )
+
+
+def _check_sleep(source: MjcfModel, where: str) -> None:
+    """Report trees of bodies that may sleep, and that the flag "sleep" has no effect if none may."""
+    m = source.model
+    policies = numbers_of(mujoco.mjtSleepPolicy)
+    awake = {policies.mjSLEEP_NEVER, policies.mjSLEEP_AUTO_NEVER}
+    sleeping = [t for t in range(m.ntree) if int(m.tree_sleep_policy[t]) not in awake]
+    if sleeping:
+        body = int(m.dof_bodyid[m.tree_dofadr[sleeping[0]]])
+        source.unsupported(
+            f"the option flag 'sleep', by which body {source.name('body', body)!r} stops while it is slow,",
+            where,
+        )
+    else:
+        source.note("ignored", "the option flag 'sleep', as no body may sleep", where)
+
+
+def _noslip_tolerance(source: MjcfModel) -> float:
+    """The tolerance of the noslip solver, relative to the mean inertia at home, which a file may replace."""
+    m = source.model
+    given = max(0.0, float(m.opt.noslip_tolerance))
+    replaced = any(e.name == "statistic" and "meaninertia" in e.attributes for e in source.files.elements())
+    if not replaced or not m.nv:
+        return given
+    return given * float(m.stat.meaninertia) / float(np.mean(m.dof_M0))
+
+
+def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:
+    """The keyframes of the model; `kept` are the names of the actuators that were read, in their order."""
+    m = source.model
+    names = [source.name("actuator", k) for k in range(m.nactuator)]
+    controls = [int(m.actuator_ctrladr[names.index(name)]) for name in kept]
+    activations = [int(m.actuator_actadr[names.index(name)]) for name in kept]
+    return tuple(
+        Keyframe(
+            source.name("key", k),
+            q=tuple(m.key_qpos[k].tolist()),
+            v=tuple(m.key_qvel[k].tolist()),
+            control=tuple(float(m.key_ctrl[k][c]) for c in controls),
+            activation=tuple(float(m.key_act[k][s]) for s in activations if s >= 0),
+            time=float(m.key_time[k]),
+            mocap=_mocap_poses(source, k),
+        )
+        for k in range(m.nkey)
+    )
+
+
+def _mocap_poses(source: MjcfModel, k: int) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]:
+    """The poses of all mocap bodies in keyframe k."""
+    m = source.model
+    positions, quaternions = (np.reshape(x[k], (-1, n)) for x, n in ((m.key_mpos, 3), (m.key_mquat, 4)))
+    bodies = [i for i in range(m.nbody) if m.body_mocapid[i] >= 0]
+    return tuple(
+        (
+            source.name("body", i),
+            tuple(positions[m.body_mocapid[i]].tolist()),
+            tuple(quaternions[m.body_mocapid[i]].tolist()),
+        )
+        for i in bodies
+    )

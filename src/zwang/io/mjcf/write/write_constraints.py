@@ -1,0 +1,87 @@
+"""Equalities, contact pairs and contact exclusions of an MJCF file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zwang.algebra.rotations import to_quaternion
+from zwang.io.mjcf.write.mjcf_output import MjcfOutput, softness_attributes, unless
+from zwang.io.xml_writer import XmlElement
+from zwang.mechanism.constraints import Connect, JointCoupling, Weld
+from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+
+PAIR = ContactPair("", ("", ""))
+PAIR_NUMBERS = ("condim", "friction", "solref", "solimp", "margin", "gap")
+
+
+def equality_nodes(out: MjcfOutput) -> list[XmlElement]:
+    """The elements of <equality>. A Connect is between sites, which need not coincide by default."""
+    found = []
+    inactive = out.mechanism.inactive_constraints
+    for c in (*out.mechanism.constraints, *inactive):
+        common = {
+            "name": out.name("constraint", c.name) if c.name else None,
+            **softness_attributes(c.softness),
+            "active": "false" if c in inactive or c.active == 0 else None,
+        }
+        found.append(_equality(out, c, common))
+    return found
+
+
+def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> XmlElement:
+    match c:
+        case Connect():
+            sites = {
+                f"site{k}": out.site_at(body, point, None, f"{c.name} {end}".strip())
+                for k, (body, point), end in ((1, c.a, "a"), (2, c.b, "b"))
+            }
+            return XmlElement("connect", {**common, **sites})
+        case Weld():
+            return XmlElement(
+                "weld",
+                {
+                    **common,
+                    "body1": out.name("body", c.a),
+                    "body2": out.name("body", c.b),
+                    "relpose": (*c.position, *to_quaternion(c.orientation).tolist()),
+                    "anchor": c.anchor,
+                    "torquescale": c.torque_scale,
+                },
+            )
+    kind = "joint" if isinstance(c, JointCoupling) else "tendon"
+    return XmlElement(
+        kind,
+        {
+            **common,
+            f"{kind}1": out.name(kind, getattr(c, kind)),
+            f"{kind}2": None if c.to is None else out.name(kind, c.to),
+            "polycoef": (*c.coefficients, *[0] * (5 - len(c.coefficients))),
+        },
+    )
+
+
+def contact_nodes(out: MjcfOutput) -> list[XmlElement]:
+    """The elements of <contact>."""
+    found = []
+    for contact in out.mechanism.contacts:
+        if isinstance(contact, ContactExclude):
+            names = (out.name("body", body) for body in contact.bodies)
+            found.append(XmlElement("exclude", dict(zip(("body1", "body2"), names, strict=True))))
+        elif "" in contact.geometry:
+            out.notes.unsupported(f"contact pair {contact.name!r}", "one of its shapes has no name")
+        else:
+            found.append(_pair(out, contact))
+    return found
+
+
+def _pair(out: MjcfOutput, pair: ContactPair) -> XmlElement:
+    names = (out.name("shape", shape) for shape in pair.geometry)
+    return XmlElement(
+        "pair",
+        {
+            "name": out.names["pair"].assign(pair.name) if pair.name else None,
+            **dict(zip(("geom1", "geom2"), names, strict=True)),
+            **{name: unless(getattr(pair, name), getattr(PAIR, name)) for name in PAIR_NUMBERS},
+            "solreffriction": pair.solreffriction or None,
+        },
+    )

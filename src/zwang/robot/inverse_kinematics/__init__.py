@@ -1,0 +1,1 @@
+"""Inverse kinematics of frames, for one target and for batches."""

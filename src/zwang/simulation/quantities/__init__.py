@@ -1,0 +1,1 @@
+"""Quantities of one state: forces of constraints and contacts, wrenches, sensors, residuals."""

@@ -1,0 +1,1 @@
+"""The live page on a viser server."""
