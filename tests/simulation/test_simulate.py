@@ -317,9 +317,9 @@ def test_a_symbol_without_a_value_is_named():
 
 
 def test_symbols_may_have_the_names_of_step_arguments():
-    u, failure = sp.symbols("u cause", positive=True)
+    u, failure = sp.symbols("u status", positive=True)
     m = zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("z"), mass=u)], gravity=(0, 0, -failure))
-    run = zw.simulate(m, duration=0.1, step=0.05, params={"u": 2.0, "cause": [1.0, 3.0]})
+    run = zw.simulate(m, duration=0.1, step=0.05, params={"u": 2.0, "status": [1.0, 3.0]})
     np.testing.assert_allclose(run.v.values[:, -1, 0], [-0.1, -0.3], rtol=1e-12)
 
 

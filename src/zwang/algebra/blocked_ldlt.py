@@ -1,7 +1,7 @@
 """Blocked L^T D L factorisation of sparse symmetric matrices, in loops over square blocks.
 
 Which blocks are nonzero is known only at run time: a mass matrix has a diagonal block for each kinematic
-tree, and rows that act in a state couple some of these trees. Blocks that stay zero are not touched, so
+tree, and the active rows of a state couple some of these trees. Blocks that stay zero are not touched, so
 that the cost is that of the nonzero blocks after fill-in. The compiled program is short.
 """
 
@@ -52,8 +52,8 @@ class BlockPattern(NamedTuple):
     coupled: Any = None
 
 
-class Acting(NamedTuple):
-    """Which of several blocks of rows act: the active ones, or None for a single block, which acts where
+class ActiveBlocks(NamedTuple):
+    """Which of several blocks of rows are active; None for a single block, which is active where
     any_active does.
     """
 
@@ -140,8 +140,8 @@ class BlockedLDLT:
         blocks = sorted({self._at[k] // self.side for k in columns})
         return [(I, J) for I in blocks for J in blocks if J < I]
 
-    def over_acting(self, acting: Acting, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        """The carry after body(k, carry) for the blocks of rows that act in some lane."""
+    def over_acting(self, acting: ActiveBlocks, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        """The carry after body(k, carry) for the blocks of rows that are active in some lane."""
         active, number = acting.active, lane_maximum(where(acting.any_active, 1.0, 0.0), 1)
         number = number if active is None else active.count
         return fori_loop(0, number, lambda p, carry: body(0 if active is None else active[p], carry), carry)

@@ -1,6 +1,6 @@
 """Blocked L^T D L factorisation in an order of elimination that keeps the fill-in small.
 
-For matrices whose blocks are coupled only by the rows that act in a state, as those of many bodies in contact
+For matrices whose blocks are coupled only by the rows active in a state, as those of many bodies in contact
 are. Each world has an order of its own, that of minimum degree: the next block row to be eliminated is one
 that is coupled with few of the others. As in multiple elimination, all rows of a degree are eliminated in one
 pass. Source: George, Liu, "The evolution of the minimum degree ordering algorithm" (SIAM Review 31, 1989).
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from zwang.algebra.blocked_ldlt import (
-    Acting,
+    ActiveBlocks,
     Arrays,
     BlockedFactors,
     BlockedLDLT,
@@ -92,8 +92,8 @@ class OrderedLDLT(BlockedLDLT):
 
         return lane_by_lane(of_lane, (graph, pattern))[1]
 
-    def over_acting(self, acting: Acting, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        """The carry after body(k, carry) for the blocks of rows that act in a world."""
+    def over_acting(self, acting: ActiveBlocks, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        """The carry after body(k, carry) for the blocks of rows that are active in a world."""
         if acting.active is None:
             return cond(acting.any_active, lambda carry: body(0, carry), lambda carry: carry, carry)
         return acting.active.for_each(body, carry)

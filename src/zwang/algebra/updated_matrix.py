@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import Acting, BlockedLDLT, BlockPattern
+from zwang.algebra.blocked_ldlt import ActiveBlocks, BlockedLDLT, BlockPattern
 from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
 from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.scalar import (
@@ -38,7 +38,7 @@ PlacesOfBlock = Callable[[Any], list[tuple[int, int, Any]]]
 class RowBlocks(NamedTuple):
     """Blocks of rows of J with the same number of columns, ascending, that may be nonzero.
 
-    active: the blocks that act in this state, or None for a single block, which acts where any_active does.
+    active: the active blocks of this state, or None for a single block, which is active where any_active is.
     """
 
     columns: Sequence[Columns]
@@ -182,4 +182,4 @@ def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks
             marks = matrix.marked(marks, I, J)
         return marks
 
-    return matrix.over_acting(Acting(own.active, own.any_active), mark, marks)
+    return matrix.over_acting(ActiveBlocks(own.active, own.any_active), mark, marks)

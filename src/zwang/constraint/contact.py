@@ -86,7 +86,7 @@ def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: An
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
     near = point.distance < 2 * h * absolute(u) + IMPULSIVE_ACCELERATION * h * h
-    return logical_and(near, logical_or(context.approaching_act, u >= -context.resting_speed))
+    return logical_and(near, logical_or(context.approaching_active, u >= -context.resting_speed))
 
 
 def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any) -> Any:

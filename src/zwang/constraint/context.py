@@ -19,7 +19,7 @@ class RowContext(NamedTuple):
 
     kinematics: of the links at (q, v). timestep [s]: the step size h that softness and hard inequalities
     use. settling_time [s]: of the stabilisation of hard equalities, or None for none.
-    time [s]: the t of formulas. approaching_act: whether hard contacts that approach faster than
+    time [s]: the t of formulas. approaching_active: whether hard contacts that approach faster than
     `resting_speed` constrain the acceleration; where they do not, they close by an impact. impulsive: the
     rows are those of an impact, whose unknown is the change of v; see `constraint.impact`. widening [m, rad]:
     added to the distances at which limits and soft contacts become active.
@@ -33,7 +33,7 @@ class RowContext(NamedTuple):
     timestep: Any
     settling_time: Any = None
     time: Any = 0
-    approaching_act: Any = True
+    approaching_active: Any = True
     impulsive: bool = False
     widening: Any = 0
 
@@ -71,7 +71,7 @@ def row_context(
     timestep: Any = None,
     settling_time: Any = None,
     time: Any = 0,
-    approaching_act: Any = True,
+    approaching_active: Any = True,
     impulsive: bool = False,
     widening: Any = 0,
 ) -> RowContext:
@@ -90,7 +90,7 @@ def row_context(
         step,
         settling_time,
         time,
-        approaching_act,
+        approaching_active,
         impulsive,
         widening,
     )

@@ -178,7 +178,7 @@ def _argument(settings: ExportSettings, port: Port) -> str:
 def _wrapper(settings: ExportSettings, program: Program, layout: StepLayout) -> str:
     """The functions of the state, which call the step's program."""
     name, initial, real = settings.name, settings.initial, real_type(settings)
-    places = {"clock": "&clock", "cause": "&cause", "monitor": "monitor", "control": "control"}
+    places = {"clock": "&clock", "status": "&status", "monitor": "monitor", "control": "control"}
     places |= {f"parameter_{k}": f"parameters + {k}" for k in range(len(settings.mechanism.symbols))}
     ports = [_argument(settings, port) for port in (*program.inputs, *program.outputs) if port.size]
     arguments = [places.get(port, f"state->{port}") for port in ports]
@@ -221,7 +221,7 @@ def _example(settings: ExportSettings, program: Program) -> str:
         control=numbers_text([EXAMPLE_CONTROL] * len(settings.controls), settings.dtype),
         q=numbers_text(after["q"], settings.dtype),
         v=numbers_text(after["v"], settings.dtype),
-        status=int(after["cause"][0]),
+        status=int(after["status"][0]),
         done=int(after["clock"][0]),
         parameters=f", {settings.name}_parameters" if settings.mechanism.symbols else "",
     )
@@ -232,7 +232,7 @@ def final_state(settings: ExportSettings, program: Program, steps: int) -> Mappi
     EXAMPLE_CONTROL.
     """
     initial = settings.initial
-    given = {"clock": [0.0], "cause": [0.0], "q": initial.q[0], "v": initial.v[0], "z": initial.z[0]}
+    given = {"clock": [0.0], "status": [0.0], "q": initial.q[0], "v": initial.v[0], "z": initial.z[0]}
     given |= {"solver": initial_monitor(steps), "u": np.full(len(settings.controls), EXAMPLE_CONTROL)}
     given |= {f"parameter {name}": x for name, x in initial.params.items()}
     arrays = [given.get(port.name, np.zeros(port.size)) for port in program.inputs]

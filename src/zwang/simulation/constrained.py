@@ -114,7 +114,7 @@ def solve_constrained(
     mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
     kinematics: Kinematics | None = None,
     inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
-    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_act: Any = True,
+    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_active: Any = True,
     modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
@@ -125,7 +125,7 @@ def solve_constrained(
     inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
     Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
     time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces. approaching_act: see `RowContext`. modes: of
+    them for an automatic choice; None for constraint forces. approaching_active: see `RowContext`. modes: of
     Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those
     under the passive forces.
     """
@@ -141,7 +141,7 @@ def solve_constrained(
         timestep=timestep,
         settling_time=settling_time,
         time=time,
-        approaching_act=approaching_act,
+        approaching_active=approaching_active,
     )
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:

@@ -151,7 +151,7 @@ def constrained_motion(
     tau: Any,
     t: Any = 0,
     warm_start: Any = None,
-    approaching_act: Any = True,
+    approaching_active: Any = True,
     *,
     modes: SlidingModes | None = None,
     bearings: BearingLoads | None = None,
@@ -163,7 +163,7 @@ def constrained_motion(
     initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
     see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings)
+    found = solved(model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings)
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -193,7 +193,7 @@ def solved(
     tau: Any,
     t: Any = 0,
     warm_start: Any = None,
-    approaching_act: Any = True,
+    approaching_active: Any = True,
     *,
     modes: SlidingModes | None = None,
     bearings: BearingLoads | None = None,
@@ -205,7 +205,7 @@ def solved(
         model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
-        approaching_act=approaching_act,
+        approaching_active=approaching_active,
         modes=modes, bearings=bearings,
     )  # fmt: skip
 

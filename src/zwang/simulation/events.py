@@ -199,7 +199,7 @@ class EventSearch:
         known = np.concatenate([self._before[:, None], after], axis=1)
         directions = np.array([event.direction for event in self.events])
         crossed = crosses(known[:, :-1], known[:, 1:], directions)
-        running = before["cause"][:, 0] == NONE
+        running = before["status"][:, 0] == NONE
         names = ("clock", "q", "v", "z")
         whole = {name: np.concatenate([before[name][:, None], records[name]], axis=1) for name in names}
         for w in np.flatnonzero(crossed.any(axis=(1, 2)) & running):
@@ -209,7 +209,7 @@ class EventSearch:
                     for name, x in end.items():
                         records[name][w, k:] = x
                         state[name][w] = x
-                    state["cause"][w] = TERMINAL_EVENT
+                    state["status"][w] = TERMINAL_EVENT
                     break
         self._before = after[:, -1]
 

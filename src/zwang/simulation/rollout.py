@@ -37,8 +37,8 @@ class RolloutExecutor(Protocol):
         """The state after samples * every steps, and the records (worlds, samples, n), one after each
         `every` steps.
 
-        state: clock, cause, q, v, z, each (worlds, n), and what the executor itself added. Where something is
-        solved, the record `solver` (worlds, samples, 3) has the worst solver status since the last record
+        state: clock, status, q, v, z, each (worlds, n), and what the executor itself added. Where something
+        is solved, the record `solver` (worlds, samples, 3) has the worst solver status since the last record
         first.
         u (worlds, samples * every, nu): the control of each step.
         """
@@ -75,7 +75,7 @@ def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarr
     try:
         return program(**state, u=u)
     except SolveError as error:
-        return {**state, "cause": np.array([float(status_of_error(error))])}
+        return {**state, "status": np.array([float(status_of_error(error))])}
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def roll_out(
 def initial_segment(initial: InitialState, control: Control) -> Segment:
     """The segment of zero steps that precedes the first step."""
     none = np.zeros((initial.worlds, 1))
-    state = {"clock": none, "cause": none, "q": initial.q, "v": initial.v, "z": initial.z}
+    state = {"clock": none, "status": none, "q": initial.q, "v": initial.v, "z": initial.z}
     inputs = len(control.names) if isinstance(control, ControlFunction) else control.values.shape[-1]
     u = np.zeros((initial.worlds, 0, inputs))
     return Segment(0, u, {name: x[:, None] for name, x in state.items()}, state)
@@ -166,7 +166,7 @@ def trajectory_of(
     done, _, _, state = segments[-1]
     controls = [*(s.u for s in segments), control_at(control, state, done, h)]
     whole = {name: np.concatenate([s.records[name] for s in segments], axis=1) for name in RECORDED}
-    failure, found = state["cause"][:, 0].astype(int), None if events is None else events.records()
+    failure, found = state["status"][:, 0].astype(int), None if events is None else events.records()
     return Trajectory(
         **whole, u=np.concatenate(controls, axis=1), failure=failure, events=found, solver=_solver(segments)
     )

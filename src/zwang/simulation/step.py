@@ -238,9 +238,9 @@ def _with_impacts(
     """The state after a step that is divided at the impacts of hard contacts."""
     known = TO_BE_FOUND if evaluation.tangents else None
 
-    def part(q: Any, v: Any, z: Any, dt: Any, approaching_act: Any) -> PartRate:
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_active: Any) -> PartRate:
         """Stages 1 to 9 in a part of a step between impacts."""
-        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_act)
+        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_active)
         motion = found.motion
         assert motion is not None
         return PartRate(found.v_dot, found.z_dot, found.status, motion.solver_status, found.closes, motion)
@@ -307,12 +307,13 @@ def state_derivative(
     control: Any,
     t: Any = 0,
     warm_start: Any = None,
-    approaching_act: Any = True,
+    approaching_active: Any = True,
     modes: SlidingModes | None = None,
 ) -> StateDerivative:
     """The time derivative of the state at the time t [s]: stages 1 to 9.
 
-    approaching_act: whether hard contacts that approach faster than the resting speed act, see `RowContext`.
+    approaching_active: whether hard contacts that approach faster than the resting speed act, see
+    `RowContext`.
     modes: of Coulomb friction, see `SlidingModes`.
     """
     # 1. kinematics, computed once for all stages
@@ -326,7 +327,7 @@ def state_derivative(
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
     bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control)
     motion = constrained_motion(
-        s.constraint_model, kinematics, tau, t, warm_start, approaching_act, modes=modes, bearings=bearings
+        s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings
     )
     # 9. implicit damping
     if (

@@ -72,34 +72,36 @@ class StepProgram:
     outputs: tuple[str, ...] = ()
 
     def __call__(
-        self, q: Any, v: Any, z: Any, u: Any, *, clock: Any = None, cause: Any = None, time: Any = None,
+        self, q: Any, v: Any, z: Any, u: Any, *, clock: Any = None, status: Any = None, time: Any = None,
         params: Mapping[str, Any] | None = None, carried: CarriedState | None = None, solver: Any = None,
         stage: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         """The state after the step, by the names of the arguments, and the outputs.
 
         q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,):
-        the number of steps so far, from which the time follows; cause (1,): the status of the world (see
+        the number of steps so far, from which the time follows; status (1,): the status of the world (see
         `simulation.status`); both are given, or neither. time (1,) [s]: of a step without a clock. params:
         an array (1,) for each symbol. carried: the row statuses of the warm start. solver (3,): the monitor
         of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of the last
-        state derivative, for worlds with a status. Clock, cause, time, solver and stage are returned if they
+        state derivative, for worlds with a status. Clock, status, time, solver and stage are returned if they
         are given.
 
         Raises SimulationError for outputs of a world with a status, for a `stage` of steps that are divided
         at impacts or stops of sliding, and without clock and time if a constraint depends on time.
         """
-        if self.outputs and cause is not None:
-            raise SimulationError("a step of a world with a status has no outputs; leave out clock and cause")
+        if self.outputs and status is not None:
+            raise SimulationError(
+                "a step of a world with a status has no outputs; leave out clock and status"
+            )
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, model = State(q, v, z), settings.constraint_model
         t = clock[0] * self.h if clock is not None else None if time is None else time[0]
-        runs = cause is None or equal(cause[0], NONE)
+        runs = status is None or equal(status[0], NONE)
 
         def advanced() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)
             after = step(settings, state, control, t, carried.warm_start if carried else None)
-            if cause is None:
+            if status is None:
                 return _with_motion(settings, state, control, t, after) if self.outputs else after
             return _checked(after, control, stage is not None)
 
@@ -109,10 +111,12 @@ class StepProgram:
             return StepResult(state, NONE, kept, last_stage=last)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
-        after = advanced() if cause is None or model is None else cond(runs, advanced, unchanged)
+        after = advanced() if status is None or model is None else cond(runs, advanced, unchanged)
         if carried and after.row_status is not None:
             carried.keep(after.row_status)
-        found = _valid_or_nan(after) if cause is None else _valid_or_before(clock, cause, state, after, runs)
+        found = (
+            _valid_or_nan(after) if status is None else _valid_or_before(clock, status, state, after, runs)
+        )
         if stage is not None:
             found["stage"] = _advance_stage(stage, after, runs)
         if solver is not None:
@@ -162,16 +166,15 @@ def _valid_or_nan(after: StepResult) -> dict[str, Any]:
     return {"q": state.q, "v": state.v, "z": state.z}
 
 
-def _valid_or_before(clock: Any, cause: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
+def _valid_or_before(clock: Any, status: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
     """The state after a step and the clock plus one; for a world that fails now, or failed before, the state
     before.
     """
     valid = logical_and(runs, equal(after.status, NONE))
     q, v, z = (where(valid, new, old) for new, old in zip(after.state, before, strict=True))
-    status = where(runs, after.status, cause[0])
     return {
         "clock": np.array([clock[0] + where(valid, 1, 0)]),
-        "cause": np.array([status]),
+        "status": np.array([where(runs, after.status, status[0])]),
         "q": q,
         "v": v,
         "z": z,

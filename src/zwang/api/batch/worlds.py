@@ -145,7 +145,7 @@ class Worlds:
         rows = self._initial_rows(len(chosen), q, v)
         z = _rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
         self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
-        for name in ("clock", "cause", WARM_START):
+        for name in ("clock", "status", WARM_START):
             if name in self._state:
                 self._state[name][chosen] = 0
         if "solver" in self._state:
@@ -200,12 +200,12 @@ class Worlds:
         """The status (count,) of each world, integers, a copy: 0 while it runs; otherwise the number of its
         failure reason.
         """
-        return self._state["cause"][:, 0].astype(int)
+        return self._state["status"][:, 0].astype(int)
 
     @property
     def failed(self) -> np.ndarray:
         """Whether each world (count,) has failed, a copy."""
-        return self._state["cause"][:, 0] != 0
+        return self._state["status"][:, 0] != 0
 
     @property
     def failure_reason(self) -> np.ndarray:
@@ -335,7 +335,7 @@ class Worlds:
         check_memory(n, 1, sum(ports.values()) + sample_size(m))
         lanes = self._step.lanes
         self._inputs = lane_major_arrays(ports, n, dtype, lanes)
-        parts = ("clock", "cause", "q", "v", "z", "solver", STAGE, WARM_START)
+        parts = ("clock", "status", "q", "v", "z", "solver", STAGE, WARM_START)
         self._state = {name: self._inputs[name] for name in parts if name in ports}
         if "solver" in self._state:
             self._state["solver"][:] = initial_monitor(1)

@@ -42,7 +42,7 @@ LARGEST_EXACT = 30  # velocities; the Jacobian of 20 joints compiles for 5 s, wi
 Names = tuple[str, ...]
 EventValues = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
-STATE = ("clock", "cause", "q", "v", "z")
+STATE = ("clock", "status", "q", "v", "z")
 
 
 class CompiledExecutor:
@@ -75,8 +75,8 @@ class CompiledExecutor:
 
 @lru_cache(KEPT)
 def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
-    """The compiled step: (clock, cause, q, v, z) and the row statuses, of these, u, and the parameters; after
-    z comes the monitor of the solver's status, if something is solved.
+    """The compiled step: (clock, status, q, v, z) and the row statuses, of these, u, and the parameters;
+    after z comes the monitor of the solver's status, if something is solved.
     """
     return compile_function(*step_function(program, params), carried=WARM_START)
 
@@ -84,12 +84,12 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
 def step_function(
     program: StepProgram, params: Names, with_stage: bool = False
 ) -> tuple[Callable[..., Any], dict[str, int]]:
-    """The step as a function of arrays (clock, cause, q, v, z, monitor, stage, u, parameters), to be traced,
+    """The step as a function of arrays (clock, status, q, v, z, monitor, stage, u, parameters), to be traced,
     and their sizes; the monitor of the solver's status is there if something is solved.
 
     with_stage: whether the `Stage` of the last state derivative is a part of the state.
     """
-    sizes = {"clock": 1, "cause": 1, **_sizes(program.mechanism, params)}
+    sizes = {"clock": 1, "status": 1, **_sizes(program.mechanism, params)}
     state = {name: sizes.pop(name) for name in STATE}
     monitor = {"solver": len(initial_monitor(1))} if is_constrained(program.mechanism) else {}
     accelerations = state["v"] if monitor else 0

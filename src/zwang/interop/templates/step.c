@@ -15,11 +15,11 @@ $copy_z}
 
 int ${name}_step(${name}_state *state, const $real *control$parameters)
 {
-    $real clock = ($real)state->steps, cause = ($real)state->status$monitor;
+    $real clock = ($real)state->steps, status = ($real)state->status$monitor;
 
     ${name}_step_program($arguments);
-    if (cause == 0) state->steps += 1;
-    state->status = (int)cause;
+    if (status == 0) state->steps += 1;
+    state->status = (int)status;
 $solver    return state->status;
 }
 
