@@ -46,7 +46,8 @@ MAY_IMPORT = {
     "api.compilation": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.derivatives"},
     "api.analysis": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.derivatives", "api.compilation"},
     "api.runs": MECHANICS | {"simulation", "recording", "compiler", *ARGUMENTS, "api.compilation"},
-    "api.batch": MECHANICS | {"simulation", "compiler", *ARGUMENTS, "api.compilation", "api.runs"},
+    "api.batch": MECHANICS
+    | {"simulation", "compiler", *ARGUMENTS, "api.compilation", "api.analysis", "api.runs"},
     "robot": MODEL | {"collision", "constraint", "solver", "api"},
     "control": {"api"},
     "identification": MODEL | {"constraint", "simulation", "api", "compiler", "atomic"},

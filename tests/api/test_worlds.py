@@ -320,3 +320,31 @@ def test_states_that_are_written_between_steps_are_those_of_the_next_step(count)
         for u in us[6 * (w != 3) :]:
             alone.step(u[w])
         assert np.array_equal(alone.q[0], worlds.q[w]) and np.array_equal(alone.v[0], worlds.v[w])
+
+
+def test_sensors_and_contacts_of_the_present_states():
+    """Balls of different masses rest on a floor: the contact force and the touch sensor bear the weight, and
+    the motor's force is part of it at once.
+    """
+    mass, pad = sp.symbols("mass", positive=True), zw.Sphere(radius=0.1)
+    ball = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), position=(0, 0, 0.1), mass=mass, geometry=[pad])
+    m = zw.Mechanism(
+        "ball on a floor", [ball], geometry=[zw.Plane()], forces=[zw.Motor("press", "z")],
+        frames=[zw.Frame("skin", "ball")],
+        sensors=[zw.JointSensor("height", "position", "z"), zw.TouchSensor("touch", "skin", zw.Sphere(0.2))],
+    )  # fmt: skip
+    masses = np.array([0.5, 1.0, 2.0])
+    worlds = zw.Worlds(m, 3, step=0.002, params={"mass": masses})
+    worlds.reset(q={"z": 0.05})
+    assert not worlds.contacts.active.any() and not worlds.sensors["touch"].any()
+    worlds.step(substeps=2000)
+    found, weight = worlds.contacts, 9.81 * masses
+    np.testing.assert_allclose(found.force[:, 0, 0], weight, rtol=1e-6)
+    np.testing.assert_allclose(found.distance[:, 0], worlds.q[:, 0], atol=1e-14)
+    np.testing.assert_allclose(worlds.sensors["touch"][:, 0], weight, rtol=1e-6)
+    np.testing.assert_allclose(worlds.sensors["height"], worlds.q)
+    worlds.set(control=[[-1.0], [-2.0], [-3.0]])
+    pressed = copy.copy(worlds).contacts.force[:, 0, 0]
+    assert np.all(pressed > weight) and np.array_equal(pressed, worlds.contacts.force[:, 0, 0])
+    (record,) = worlds.contacts.records(1)
+    assert record.bodies == ("world", "ball") and record.force[0] == pressed[1]

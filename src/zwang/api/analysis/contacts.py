@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.constrained import solve_constrained
-from zwang.simulation.quantities.contact_forces import WRENCH, contact_labels, contact_states
+from zwang.simulation.quantities.contact_forces import WRENCH, ContactState, contact_labels, contact_states
 
 KEPT = 16  # compiled mechanisms
 
@@ -106,18 +107,18 @@ def contacts(
     m = validation.numeric_mechanism(mechanism)
     if max(validation.real_values(x, "q, v, tau").ndim for x in (q, v, tau)) > 1:
         times = np.broadcast_to(np.array([time]), (*np.shape(q)[:-1], 1))
-        return _arrays(m, *_compiled_contacts(m)(q, v, tau, times))
+        return contact_arrays(m, *_compiled_contacts(m)(q, v, tau, times))
     q, v, tau = (
         validation.configuration(m, q),
         validation.nv_vector(m, v, "v"),
         validation.nv_vector(m, tau, "tau"),
     )
     found = _contact_quantities(m, q, v, tau, time)
-    return _arrays(m, *(np.asarray(x, float) for x in found.values())).records()
+    return contact_arrays(m, *(np.asarray(x, float) for x in found.values())).records()
 
 
 def _contact_quantities(m: Mechanism, q: Any, v: Any, tau: Any, t: Any) -> dict[str, np.ndarray]:
-    """active, distance, position, frame and force of all candidate contacts, flat; on any scalar."""
+    """The quantities of all candidate contacts in a state, as `flat_contacts` has them."""
     labels, kinematics = contact_labels(m), Kinematics(m.tree, q, v)
     states: list[Any] = []
     if labels:
@@ -127,6 +128,11 @@ def _contact_quantities(m: Mechanism, q: Any, v: Any, tau: Any, t: Any) -> dict[
             inverse_weights=context.inverse_weights, time=t,
         )  # fmt: skip
         states = list(contact_states(context, found.rows, found.solution))
+    return flat_contacts(states)
+
+
+def flat_contacts(states: Sequence[ContactState]) -> dict[str, np.ndarray]:
+    """active, distance, position, frame and force of all candidate contacts, flat; on any scalar."""
     return {
         "active": np.array([state.active for state in states]),
         "distance": np.array([state.distance for state in states]),
@@ -144,7 +150,7 @@ def _compiled_contacts(m: Mechanism) -> CompiledFunction:
     return compile_function(function, {"q": m.nq, "v": m.nv, "tau": m.nv, "time": 1})
 
 
-def _arrays(
+def contact_arrays(
     m: Mechanism,
     active: np.ndarray,
     distance: np.ndarray,
@@ -152,7 +158,7 @@ def _arrays(
     frame: np.ndarray,
     force: np.ndarray,
 ) -> ContactArrays:
-    """The arrays in their shapes, NaN where contacts are not active."""
+    """The arrays (..., n) of `flat_contacts` in their shapes, NaN where contacts are not active."""
     labels, is_active = contact_labels(m), active > 0
     pairs = [(label.pair.a, label.pair.b) for label in labels]
 

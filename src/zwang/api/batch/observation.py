@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +41,7 @@ class ObservedState(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes of the arguments of `of_state`."""
-        m = self.mechanism
-        sizes = {"clock": 1, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
-        return sizes | {f"parameter {name}": 1 for name in self.names}
+        return state_sizes(self.mechanism, self.names)
 
     def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
@@ -111,8 +109,19 @@ class ObservedState(NamedTuple):
 
     def _substituted(self, params: Any) -> tuple[Mechanism, dict[str, Any]]:
         """The mechanism with the values of its symbols, and these by name."""
-        by_name = {name: x[0] for name, x in zip(self.names, params, strict=True)}
-        return self.mechanism.subs(by_name) if by_name else self.mechanism, by_name
+        return substituted(self.mechanism, self.names, params)
+
+
+def state_sizes(m: Mechanism, names: Sequence[str]) -> dict[str, int]:
+    """The sizes of the arrays of a world's state, control and parameters."""
+    sizes = {"clock": 1, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
+    return sizes | {f"parameter {name}": 1 for name in names}
+
+
+def substituted(m: Mechanism, names: Sequence[str], params: Any) -> tuple[Mechanism, dict[str, Any]]:
+    """The mechanism with the values of its symbols, arrays (1,), and these values by name."""
+    by_name = {name: x[0] for name, x in zip(names, params, strict=True)}
+    return m.subs(by_name) if by_name else m, by_name
 
 
 def array_size(shape: tuple[int, ...]) -> int:

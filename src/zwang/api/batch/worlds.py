@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zwang.api.analysis.contacts import ContactArrays, contact_arrays
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
+from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
 from zwang.api.compilation.programs import WARM_START, compile_function
+from zwang.api.functions.sensor_functions import by_sensor
 from zwang.api.runs.compiled_rollout import step_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import Rollout
@@ -28,13 +31,14 @@ from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
+from zwang.simulation.quantities.contact_forces import contact_labels
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import FAILURE_REASONS
 from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
-PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_step")
+PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
 
 
 class Worlds:
@@ -54,7 +58,7 @@ class Worlds:
     of `params` and `observation` are views of the worlds' memory: they may be read and written between steps
     without a copy, also by other libraries through `__dlpack__`, and they are the same arrays throughout.
     Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
-    `failure_reason` and `solver_status` are copies.
+    `failure_reason` and `solver_status` are copies; `sensors` and `contacts` are computed when they are read.
     Observations have one contiguous row for each world. States, controls and parameters have the layout of
     the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of one
     world). `x.copy()` gives contiguous rows; JAX, which imports arrays without gaps only, needs it.
@@ -234,6 +238,37 @@ class Worlds:
         """
         return MappingProxyType(self._observation)
 
+    @property
+    def sensors(self) -> Mapping[str, np.ndarray]:
+        """The values (count, ...) of the mechanism's sensors, by name, in the present states under the
+        present controls, as `CompiledMechanism.sensors` has them.
+
+        They are computed whenever they are read, in compiled code; a sensor in `observe` is part of the call
+        of `step`. Raises the errors of `zw.sensors`.
+        """
+        if not self.mechanism.sensors:
+            return {}
+        return by_sensor(self.mechanism, self._present_values(SENSORS))
+
+    @property
+    def contacts(self) -> ContactArrays:
+        """The candidate contacts of all worlds with their forces, in the present states under the present
+        controls, as `zw.contacts` has them; computed whenever they are read, in compiled code.
+        """
+        if not contact_labels(self.mechanism):
+            empty = np.zeros((self.count, 0))
+            return contact_arrays(self.mechanism, *[empty] * 5)
+        return contact_arrays(self.mechanism, *self._present_values(CONTACTS))
+
+    def _present_values(self, kind: str) -> Any:
+        """The array or the arrays of a function of `PresentQuantities` for all worlds."""
+        if kind not in self._present:
+            quantities = PresentQuantities(self.mechanism, self.step_size, tuple(self.mechanism.symbols))
+            function = compile_function(getattr(quantities, kind), quantities.sizes, **self._settings)
+            self._present[kind] = function
+        function = self._present[kind]
+        return function(*(self._inputs[port.name] for port in function.program.inputs))
+
     def __len__(self) -> int:
         return self.count
 
@@ -315,6 +350,7 @@ class Worlds:
         m, names = self.mechanism, tuple(self.mechanism.symbols)
         program = StepProgram(m, self.step_size, self.integrator, coordinate_reduction=self._reduction)
         with_stage = False
+        self._present: dict[str, CompiledFunction] = {}
         self._layout: dict[str, tuple[int, ...]] = {}
         self._observation_after_step: CompiledFunction | None = None
         self._observation_after_reset: CompiledFunction | None = None
