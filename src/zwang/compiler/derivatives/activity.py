@@ -60,13 +60,15 @@ def active_values(program: Program, inputs: Collection[int]) -> set[int]:
     """The active values for the derivatives of all outputs by the inputs of these numbers."""
     everything = list(instructions_of(program.body))
     varied, useful = set[int](), set(program.body.results)
+    differentiable = {value for value, kind in program.kinds.items() if kind in ("real", "array")}
 
     def forward(instruction: Instruction) -> set[int]:
         if instruction.op in ("input", "input_array"):
             return set(instruction.out) if instruction.data[0] in inputs else set()
         if blocks_of(instruction):
-            return _spread(instruction, varied, True)
-        return set(instruction.out) if varied.intersection(_operands(instruction)) else set()
+            return _spread(instruction, varied, True) & differentiable
+        # an index made of numbers, and what a table has there, do not depend on an input continuously
+        return differentiable.intersection(instruction.out) if varied & {*_operands(instruction)} else set()
 
     def backward(instruction: Instruction) -> set[int]:
         if blocks_of(instruction):
@@ -75,8 +77,7 @@ def active_values(program: Program, inputs: Collection[int]) -> set[int]:
 
     _close(varied, [i for _, i in everything], forward)
     _close(useful, [i for _, i in reversed(everything)], backward)
-    both = varied & useful
-    return {value for value in both if program.kinds[value] in ("real", "array")}
+    return varied & useful
 
 
 def _close(found: set[int], instructions: list[Instruction], more: Callable[[Instruction], set[int]]) -> None:
