@@ -40,6 +40,9 @@ __all__ = ["LOOPBACK", "guarded_server", "quietly", "uplot", "viser"]
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT = 5.0  # seconds that the request which checks the guard may take
+IDLE = (
+    2.0  # seconds that a connection may wait for its request; browsers open spare ones, which delay closing
+)
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data: blob:; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; connect-src 'self' data: blob:; worker-src data: blob:; "
@@ -130,6 +133,7 @@ def _guard_inserted(guard: ServerGuard) -> Iterator[None]:
 
     def serve(handler: Any, host: str, port: int, *, process_request: RequestHandler, **settings: Any) -> Any:
         guarded = guard.wrap(process_request)
+        settings["open_timeout"] = IDLE
         return websockets.asyncio.server.serve(handler, host, port, process_request=guarded, **settings)
 
     original = vars(_infra)["websockets"]
