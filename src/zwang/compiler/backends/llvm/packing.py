@@ -42,7 +42,6 @@ def _pack(lanes: Lanes) -> str:
         "pack",
         real=lanes.real,
         real_bytes=lanes.scalar_bytes,
-        transposed=f"  %transposed = alloca [{lanes.width} x {lanes.real}]" if is_vector else "",
         vectorised=(
             _pack_vectorised(lanes, row_pointers) if is_vector else f"{row_pointers}\n  br label %single"
         ),
@@ -122,8 +121,25 @@ def _pack_vectorised(lanes: Lanes, row_pointers: str) -> str:
             for n in numbers
         ),
         partial_transposition=partial_transposition,
-        partial_stores=_vector_stores(lanes, partial_names, "y", "%transposed"),
+        partial_stores=_first_vector_stores(lanes, partial_names),
     )
+
+
+def _first_vector_stores(lanes: Lanes, names: Sequence[str]) -> str:
+    """Stores of the first %left lane vectors, at least one and not all, from %part on: from the last of them
+    to the first. The branch to the last one is the same in every block of worlds.
+    """
+    most = len(names) - 1
+    cases = " ".join(f"i64 {k}, label %part{k}" for k in range(1, most))
+    lines = [f"  switch i64 %left, label %part{most} [{cases}]"]
+    for k in range(most, 0, -1):
+        lines += [
+            f"part{k}:",
+            f"  %y{k} = getelementptr inbounds {lanes.real}, ptr %part, i64 {k - 1}",
+            f"  store {lanes.real} {names[k - 1]}, ptr %y{k}",
+            f"  br label %{f'part{k - 1}' if k > 1 else 'end'}",
+        ]
+    return "\n".join(lines)
 
 
 def _vector_stores(lanes: Lanes, names: Sequence[str], letter: str, base: str) -> str:

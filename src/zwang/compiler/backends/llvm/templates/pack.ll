@@ -1,7 +1,6 @@
 ; Elements of a port, %inner bytes apart, of worlds %outer bytes apart, to lane vectors.
 define internal void @pack(ptr %source, i64 %outer, i64 %inner, i64 %count, i64 %worlds, ptr %target) #0 {
 entry:
-$transposed
   %last = sub i64 %worlds, 1
   %is_contiguous = icmp eq i64 %inner, $real_bytes
   br label %ready

@@ -38,18 +38,8 @@ $mask
 $partial_addresses
 $partial_loads
 $partial_transposition
+  %part = getelementptr inbounds $real, ptr %target, i64 %at
 $partial_stores
-  br label %partial_vector
-partial_vector:
-  %r = phi i64 [ 0, %partial ], [ %r1, %partial_vector ]
-  %part_of = getelementptr inbounds $real, ptr %transposed, i64 %r
-  %part = load $real, ptr %part_of
-  %part_number = add i64 %at, %r
-  %part_in = getelementptr inbounds $real, ptr %target, i64 %part_number
-  store $real %part, ptr %part_in
-  %r1 = add i64 %r, 1
-  %more_parts = icmp ult i64 %r1, %left
-  br i1 %more_parts, label %partial_vector, label %end
 few_left:
   br label %scalar
 scalar:
