@@ -43,6 +43,33 @@ def test_a_loaded_json_file_equals_the_mechanism(tmp_path: Path) -> None:
     assert zw.load(written(tmp_path, m.to_json(), "m.json")) == m
 
 
+def test_a_text_is_read_as_the_content_of_a_file(tmp_path: Path) -> None:
+    """Formats, folders and messages are those of a file with this text at the path."""
+    for text, format in ((pendulum(), "urdf"), (MJCF, "mjcf")):
+        m = zw.load("no/such/file.xml", text=text)
+        assert (m.bodies, m.report.format) == (zw.load(written(tmp_path, text, "file.xml")).bodies, format)
+        assert zw.load("m.json", text=m.to_json()) == m
+    included = written(tmp_path, MJCF, "arm.xml")
+    outer = f'<mujoco><include file="{included.name}"/></mujoco>'
+    assert zw.load(tmp_path / "outer.xml", text=outer).bodies == zw.load(included).bodies
+    with pytest.raises(LoadError, match=r"part\.urdf.*line 1"):
+        zw.load("part.urdf", text="<robot")
+    with pytest.raises(LoadError, match="surrogate"):
+        zw.load("part.urdf", text="<robot name='\ud800'/>")
+
+
+def test_the_declared_encoding_does_not_apply_to_a_text() -> None:
+    declared = '<?xml version="1.0" encoding="iso-8859-1"?>'
+    assert "knöchel" in [b.name for b in zw.load("a", text=declared + MJCF.replace("arm", "knöchel")).bodies]
+    urdf = declared + '<robot name="knöchel"><link name="base"/></robot>'
+    assert zw.load("a", text=urdf).name == "knöchel"
+
+
+def test_a_text_in_place_of_a_path_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="text="):
+        zw.load(MJCF)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -39,7 +39,7 @@ def pixels(picture: np.ndarray, color: tuple[float, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("q", [(-0.5, 0.5), (0.1, 0.8), (7.0, 6.5)])
 def test_a_sphere_is_where_a_pinhole_camera_sees_it(q):
-    """The camera looks at the middle of the two spheres, from a distance proportional to the size at home."""
+    """The camera looks at the middle of the two spheres, at a distance proportional to the size for q = 0."""
     m = beads()
     width, height = 360, 240
     picture = FrameRenderer(m, (width, height)).draw(q)

@@ -126,7 +126,7 @@ def _pusher_reward(s: WorldView, a: Arguments) -> dict[str, Any]:
 
 
 def _pusher_initial_state(random: np.random.Generator, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
-    """The arm at home, and the object at a distance of more than 0.17 m from the goal."""
+    """The arm in its initial configuration; the object at a distance of more than 0.17 m from the goal."""
 
     def drawn() -> np.ndarray:
         x = random.uniform(low=-0.3, high=0, size=1)

@@ -15,7 +15,7 @@ from zwang.io.files import read_bytes
 from zwang.io.lint import lint
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.symbols import with_symbolic_parameters
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 Base = Literal["fixed", "free"]
 
@@ -32,6 +32,7 @@ _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\w+[^<>\[]*(\[.*?\]\s*)?>|<([A-Za
 def load(
     path: str | os.PathLike[str],
     *,
+    text: str | None = None,
     base: Base = "fixed",
     strict: bool = True,
     symbolic: Sequence[str] = (),
@@ -42,6 +43,8 @@ def load(
 
     The content of the file, not its name, decides about the format.
     path: the file.
+    text: the content of a model, which is read as if a file at `path` contained it: messages name this path,
+        and relative names of meshes and included files refer to its folder.
     base: "fixed", or "free" to connect the root link of a URDF to the world by a free joint named root_joint.
     strict: raise an error for contents that are invalid, missing or unsupported; with strict=False they are
         repaired or omitted, and `mechanism.report` lists the changes.
@@ -55,11 +58,15 @@ def load(
     PlausibilityWarning of implausible numbers.
     """
     if not isinstance(path, (str, os.PathLike)) or not isinstance(base, str) or base not in ("fixed", "free"):
+        given = f"{short_repr(path)} and {short_repr(base)}"
+        raise LoadError(f"load expects the path of a file and base 'fixed' or 'free', not {given}")
+    if text is None and str(path).lstrip()[:1] in ("<", "{"):
         raise LoadError(
-            f"load expects the path of a file and base 'fixed' or 'free', not {path!r} and {base!r}"
+            f"load expects the path of a file, not {short_repr(path)}; give the content of a model as "
+            "`text=`, beside a path that names it"
         )
     file = Path(path)
-    mechanism = _read(file, base, strict, _several(package_dirs), _several(asset_dirs))
+    mechanism = _read(file, text, base, strict, _several(package_dirs), _several(asset_dirs))
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
     return with_symbolic_parameters(mechanism, symbolic)
@@ -70,9 +77,14 @@ def _several(folders: Any) -> tuple[Any, ...]:
 
 
 def _read(
-    file: Path, base: Base, strict: bool, package_dirs: tuple[Any, ...], asset_dirs: tuple[Any, ...]
+    file: Path,
+    text: str | None,
+    base: Base,
+    strict: bool,
+    package_dirs: tuple[Any, ...],
+    asset_dirs: tuple[Any, ...],
 ) -> Mechanism:
-    data = read_bytes(file, "load")
+    data = read_bytes(file, "load") if text is None else _encoded(text, file)
     if not data.strip():
         raise LoadError(f"{file}, line 1: the file is empty; it contains no mechanism")
     if _is_json(data):
@@ -83,13 +95,22 @@ def _read(
     module, name = _READERS[kind]
     reader = getattr(importlib.import_module(module), name)
     if kind == "robot":
-        return reader(file, base=base, strict=strict, package_dirs=package_dirs + asset_dirs)
+        return reader(file, text=text, base=base, strict=strict, package_dirs=package_dirs + asset_dirs)
     if base == "free":
         raise LoadError(
             f"{file}: base='free' applies to URDF only; an MJCF file declares floating bodies itself "
             "(<freejoint/>)"
         )
-    return reader(file, strict=strict, asset_dirs=asset_dirs)
+    return reader(file, text=text, strict=strict, asset_dirs=asset_dirs)
+
+
+def _encoded(text: str, file: Path) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise LoadError(
+            f"{file}: the text contains half of a surrogate pair at character {error.start}"
+        ) from None
 
 
 def _is_json(data: bytes) -> bool:

@@ -131,11 +131,11 @@ def read_document(path: Path, where: str = "") -> Element:
     return parse(read_bytes(path, where or str(path), largest=LARGEST_DOCUMENT), str(path))
 
 
-def parse(data: bytes, source: str) -> Element:
-    """The root element of a document. `source` names it in messages."""
+def parse(data: bytes, source: str, *, encoding: str | None = None) -> Element:
+    """The root element of a document, named `source` in messages. encoding: overrides the declared one."""
     if not data.strip():
         raise LoadError(f"{source}, line 1: the file is empty; there is no element in it")
-    return _Builder(source).parse(_COMMENT.sub(_blank, data))
+    return _Builder(source, encoding).parse(_COMMENT.sub(_blank, data))
 
 
 def _blank(comment: re.Match[bytes]) -> bytes:
@@ -146,13 +146,13 @@ def _blank(comment: re.Match[bytes]) -> bytes:
 class _Builder:
     """The handlers that expat calls; they build the tree of elements."""
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, encoding: str | None):
         self.source = source
         self.root: Element | None = None
         self.open: list[Element] = []
         self.texts: list[list[str]] = []
         self.count = 0
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(encoding)
         self.parser.buffer_text = True
         self.parser.buffer_size = 2**20
         self.parser.StartElementHandler = self.start

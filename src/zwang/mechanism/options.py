@@ -44,8 +44,8 @@ class Options:
     iteration limit of the solver, at least 1. tolerance: of the solver, not negative. contact: whether
     contacts are detected. noslip_iterations: the largest number of sweeps of MuJoCo's noslip solver, which
     removes the slip of soft friction after the solution; 0 for none. noslip_tolerance: the improvement of
-    the cost below which it stops, relative to the mean inertia at home times nv. magnetic_field: in world
-    axes, for magnetometers.
+    the cost below which it stops, relative to the mean inertia in the default configuration times nv.
+    magnetic_field: in world axes, for magnetometers.
     disabled, enabled: names of flags in `DISABLED`, `ENABLED`. Raises DescriptionError for other values.
     Source: MuJoCo documentation, XML reference, "option".
     """

@@ -31,7 +31,7 @@ from zwang.io.urdf.read_link import (
     structural,
 )
 from zwang.io.urdf.vocabulary import check_vocabulary
-from zwang.io.xml import Element, read_document
+from zwang.io.xml import Element, parse, read_document
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.force_elements import Damper
@@ -56,17 +56,19 @@ WORLD = "world"
 def read_urdf(
     path: Path,
     *,
+    text: str | None = None,
     base: Literal["fixed", "free"] = "fixed",
     strict: bool = True,
     package_dirs: Sequence[str] = (),
     meshes: bool = True,
 ) -> Mechanism:
-    """The mechanism in a URDF file. Raises LoadError with file, line and column for invalid contents.
+    """The mechanism in a URDF file, or in `text`, which is read as the content of a file at `path`.
 
     base: "fixed", or "free" to connect the root link to the world by a free joint. strict: raise errors
     instead of repairs. package_dirs: folders that are searched for packages. meshes: whether shapes are read.
+    Raises LoadError with file, line and column for invalid contents.
     """
-    robot = read_document(path)
+    robot = read_document(path) if text is None else parse(text.encode(), str(path), encoding="utf-8")
     findings = Findings(strict)
     roots = AssetRoots.of(path, package_dirs) if meshes else None
     return _Robot(robot, base, findings, roots).mechanism(path)

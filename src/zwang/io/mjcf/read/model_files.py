@@ -67,7 +67,7 @@ def read_model_files(
     that are missing, outside these folders, damaged or too large.
     """
     data = text.encode() if text is not None else read_bytes(path, str(path), largest=LARGEST_DOCUMENT)
-    root = parse(data, path.name)
+    root = parse(data, path.name, encoding=None if text is None else "utf-8")
     if root.name != "mujoco":
         raise root.error(f"the root element is <{root.name}>; an MJCF file begins with <mujoco>")
     try:

@@ -72,7 +72,9 @@ def _check_sleep(source: MjcfModel, where: str) -> None:
 
 
 def _noslip_tolerance(source: MjcfModel) -> float:
-    """The tolerance of the noslip solver, relative to the mean inertia at home, which a file may replace."""
+    """The tolerance of the noslip solver, relative to the mean inertia in the default configuration, which a
+    file may replace.
+    """
     m = source.model
     given = max(0.0, float(m.opt.noslip_tolerance))
     replaced = any(e.name == "statistic" and "meaninertia" in e.attributes for e in source.files.elements())
