@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 from zwang.errors import FormatError
 from zwang.interop.c99 import write_c_library
 from zwang.interop.export_settings import ExportSettings, export_settings
 from zwang.interop.fmi import write_fmu
 from zwang.interop.wasm import write_wasm
+from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note, Report
 from zwang.mechanism.type_validation import short_repr, validated_arguments
@@ -37,12 +40,12 @@ def export(
     step: float | None = None,
     integrator: str | None = None,
     stabilization: str | None = None,
-    coordinate_reduction: Any = False,
+    coordinate_reduction: bool | str | PointSpeed | Sequence[str | PointSpeed] = False,
     dtype: str = "float64",
     functions: Sequence[str] | None = None,
     frames: Sequence[str] | None = None,
-    q0: Any = None,
-    v0: Any = None,
+    q0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | str | None = None,
+    v0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     params: Mapping[Any, Any] | None = None,
 ) -> Report:
     """Write a mechanism as code for other programs, which computes the same bits as zwang.

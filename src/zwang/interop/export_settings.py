@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.settings_validation import simulation_settings
 from zwang.api.compilation.programs import COMPILED_FUNCTIONS
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
 from zwang.interop.identifiers import library_name
+from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.controls import control_names
 from zwang.simulation.initial_state import InitialState
@@ -72,12 +75,12 @@ def export_settings(
     step: Any = None,
     integrator: Any = None,
     stabilization: str | None = None,
-    coordinate_reduction: Any = False,
+    coordinate_reduction: bool | str | PointSpeed | Sequence[str | PointSpeed] = False,
     dtype: str = "float64",
     functions: Sequence[str] | None = None,
     frames: Sequence[str] | None = None,
-    q0: Any = None,
-    v0: Any = None,
+    q0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | str | None = None,
+    v0: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     params: Mapping[Any, Any] | None = None,
 ) -> ExportSettings:
     """The settings of an export, from the arguments of `export`. Raises what it documents."""

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -41,7 +42,7 @@ PLANES = {"xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 @validated_arguments()
 def plot_ellipsoids(
     mechanism: Mechanism,
-    q: Any,
+    q: npt.ArrayLike,
     frame: str,
     *,
     kinds: Sequence[str] = ("velocity", "force"),

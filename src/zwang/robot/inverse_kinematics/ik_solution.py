@@ -75,11 +75,11 @@ class IKSolution:
     """
 
     q: np.ndarray
-    converged: Any
-    reason: Any
+    converged: np.ndarray | bool
+    reason: np.ndarray | str
     residual: Residual
-    iterations: Any
-    starts: Any
+    iterations: np.ndarray | int
+    starts: np.ndarray | int
     make_trace: Callable[[], Trace] | None = field(default=None, repr=False, compare=False)
 
     @cached_property

@@ -37,7 +37,7 @@ class IKStep:
     v: np.ndarray
     q: np.ndarray
     residual: Residual
-    solved: Any
+    solved: np.ndarray | bool
 
 
 @validated_arguments("tasks", "targets", "avoid")

@@ -57,11 +57,11 @@ class WholeBodySolution:
     """
 
     q: np.ndarray
-    converged: Any
-    reason: Any
+    converged: np.ndarray | bool
+    reason: np.ndarray | str
     residual: Residual
-    iterations: Any
-    starts: Any
+    iterations: np.ndarray | int
+    starts: np.ndarray | int
 
     def explain(self, index: Any = ()) -> str:
         """A sentence on the outcome of one target, with the remedy; index: in the batch."""
