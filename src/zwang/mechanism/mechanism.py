@@ -187,7 +187,23 @@ class Mechanism:
                 raise ParameterError(
                     f"the value of {name!r} is {value!r}; it must be a real number or a symbolic expression"
                 )
-        return serialization.substitute_symbols(self, named)
+        changed: dict[str, Any] = {}
+        for field, chosen in self._symbolic_parts.items():
+            new = [serialization.substitute_symbols(part, named) for part in chosen.values()]
+            parts = dict(enumerate(_parts(getattr(self, field)))) | dict(zip(chosen, new, strict=True))
+            changed[field] = tuple(parts.values()) if isinstance(getattr(self, field), tuple) else parts[0]
+        return replace(self, **changed) if changed else self
+
+    @cached_property
+    def _symbolic_parts(self) -> dict[str, dict[int, Any]]:
+        """The parts that contain symbols, by their field and their number there."""
+        found = {
+            f.name: {
+                k: x for k, x in enumerate(_parts(getattr(self, f.name))) if serialization.symbol_names(x)
+            }
+            for f in fields(self)
+        }
+        return {name: parts for name, parts in found.items() if parts}
 
     def replace(self, **changes: Any) -> Mechanism:
         """A copy with the given fields replaced, validated again."""
@@ -222,3 +238,8 @@ def _neutral(joint: MovingJoint) -> tuple[Number, ...]:
     quaternion = {"qw": 1, "qx": 0, "qy": 0, "qz": 0}
     first, *others = joint.coordinates
     return (quaternion.get(first, joint.reference), *(quaternion.get(part, 0) for part in others))
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """The elements of a field, or the field itself if it is no list."""
+    return value if isinstance(value, tuple) else (value,)

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,20 @@ def symbol_names(value: Any) -> set[str]:
 
 
 def substitute_symbols(value: Any, values: Mapping[str, Any]) -> Any:
-    """The part with `values` for the symbols of these names; it is built, and so validated, again."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(
-            **{f.name: substitute_symbols(getattr(value, f.name), values) for f in fields(value)}
-        )
-    if isinstance(value, tuple):
-        return tuple(substitute_symbols(item, values) for item in value)
+    """The part with `values` for the symbols of these names. What contains such a symbol is built, and so
+    validated, again; other parts are the same objects.
+    """
     if value is None or isinstance(value, _ATOMS):
         return value
+    if isinstance(value, tuple):
+        items = tuple([substitute_symbols(item, values) for item in value])
+        return value if all(map(is_, items, value)) else items
+    if is_dataclass(value) and not isinstance(value, type):
+        old = [getattr(value, f.name) for f in fields(value)]
+        new = [substitute_symbols(part, values) for part in old]
+        if all(map(is_, new, old)):
+            return value
+        return type(value)(**{f.name: part for f, part in zip(fields(value), new, strict=True)})
     return scalar.substitute(value, {s: values[str(s)] for s in scalar.symbols_of(value) if str(s) in values})
 
 
