@@ -210,6 +210,43 @@ def test_an_observation_is_that_of_the_state_after_the_last_substep():
     assert kept is worlds.observation["tip"]
 
 
+def commanded(s):
+    """What commands and the parameter of one name are."""
+    error = s.command("speed") - s.v("hinge")
+    return {"error": error, "m": 2 * s.command("m")[1], "both": [s.parameter("m"), *s.command("m")]}
+
+
+def test_observations_read_the_commands_of_each_world():
+    """Commands have the names of parameters and of values here, and are still three different things."""
+    worlds = zw.Worlds(
+        pendulum(),
+        3,
+        step=1e-2,
+        params={"m": 1.5, "l": 1.0},
+        commands={"speed": 2, "m": (3, 4)},
+        observe=commanded,
+    )
+    worlds.commands["speed"][:] = 1, 2, 3
+    worlds.commands["m"][1] = 5, 6
+    worlds.step(0.3)
+    worlds.reset([2], v={"hinge": 0.7})
+    for w in (worlds, pickle.loads(pickle.dumps(worlds)), copy.copy(worlds)):
+        np.testing.assert_allclose(w.observation["error"], [1, 2, 3] - w.v[:, 0], atol=1e-15)
+        assert w.observation["m"].tolist() == [8, 12, 8] and w.params["m"].tolist() == [1.5] * 3
+        assert w.observation["both"].tolist() == [[1.5, 3, 4], [1.5, 5, 6], [1.5, 3, 4]]
+        w.step()
+        np.testing.assert_allclose(w.observation["error"], [1, 2, 3] - w.v[:, 0], atol=1e-15)
+    assert worlds.with_count(2, params={"m": 1, "l": 1}).commands["m"].tolist() == [[3, 4], [3, 4]]
+
+
+@pytest.mark.parametrize("commands", [3, {"a": "fast"}, {"a": np.inf}, {"a": []}, {2: 1.0}])
+def test_invalid_commands_are_errors(commands):
+    with pytest.raises(ArgumentError, match="commands"):
+        zw.Worlds(pendulum(), 1, step=1e-2, params={"m": 1, "l": 1}, commands=commands)
+    with pytest.raises(UnknownNameError, match="speed"):
+        zw.Worlds(pendulum(), step=1e-2, params={"m": 1, "l": 1}, observe=lambda s: {"x": s.command("speed")})
+
+
 def test_copies_and_pickles_continue_alike():
     worlds = zw.Worlds(walker(), 4, seed=3, observe=height)
     us = controls(worlds, 20)

@@ -39,6 +39,8 @@ class Environment:
     of an episode; by default the home configuration at rest.
     random_parameters: a function of a generator that returns values of symbols of the mechanism, drawn at the
     beginning of each episode: domain randomisation. Symbols that it omits have the values of `params`.
+    commands: numbers or arrays by name that these functions read by `command` and an algorithm writes to
+    `worlds.commands`, as for `zw.Worlds`.
     frame_skip: steps of the simulation in one step of the environment. step [s], integrator: as for
     `zw.Worlds`.
     given_positions: the number of leading elements of the observation that are the last coordinates of q;
@@ -56,6 +58,7 @@ class Environment:
     initial_state: InitialState | None = None
     random_parameters: RandomParameters | None = None
     params: Mapping[Any, npt.ArrayLike] | None = None
+    commands: Mapping[str, npt.ArrayLike] | None = None
     frame_skip: int = 1
     step: float | None = None
     integrator: str | None = None
@@ -110,6 +113,7 @@ class Environment:
             threads=threads,
             params=self.params,
             observe=self.observe,
+            commands=self.commands,
         )
         self._compiled[dtype, threads] = made
         return made

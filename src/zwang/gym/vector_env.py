@@ -29,7 +29,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     mechanism: a mechanism, or an `Environment`, which has the next three arguments. observation, reward,
     terminated: functions of a `WorldView`, as for `Environment`, whose other fields may be given as keywords:
-    infos, reset_infos, initial_state, random_parameters, params, frame_skip, step, integrator.
+    infos, reset_infos, initial_state, random_parameters, params, commands, frame_skip, step, integrator.
     num_envs: number of environments. max_episode_steps: the steps after which an episode is truncated; None
     for no limit. autoreset_mode: "NextStep" (default), "SameStep" or "Disabled", or a member of Gymnasium's
     `AutoresetMode`. dtype: "float64" (default) or "float32", also of the observations. threads: as for

@@ -28,25 +28,27 @@ class _LastStageAsked(Exception):
 class ObservedState(NamedTuple):
     """An observation as functions of arrays, to be traced.
 
-    h: step size [s]. names: of the parameters. layout: the shape of each value, by name, which is entered
-    when `of_state` is traced.
+    h: step size [s]. names: of the parameters. commands: the shape of each command, by name. layout: the
+    shape of each value, by name, which is entered when `of_state` is traced.
     """
 
     mechanism: Mechanism
     h: float
     names: tuple[str, ...]
     observe: Observation
+    commands: Mapping[str, tuple[int, ...]]
     layout: dict[str, tuple[int, ...]]
 
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes of the arguments of `of_state`."""
-        return state_sizes(self.mechanism, self.names)
+        commands = {f"command {name}": array_size(shape) for name, shape in self.commands.items()}
+        return state_sizes(self.mechanism, self.names) | commands
 
-    def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
+    def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
-        m, by_name = self._substituted(params)
-        view = WorldView(m, (clock[0] * self.h, q, v, z, u), by_name, self.h)
+        m, named = self._substituted(given)
+        view = WorldView(m, (clock[0] * self.h, q, v, z, u), h=self.h, **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
@@ -57,11 +59,12 @@ class ObservedState(NamedTuple):
         def asked() -> WorldView:
             raise _LastStageAsked
 
-        def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
-            m, by_name = self._substituted(params)
+        def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
+            m, named = self._substituted(given)
             state = (clock[0] * self.h, q, v, z, u)
-            before = WorldView(m, state, by_name, self.h, last_stage=asked)
-            return observed_values(self.observe(WorldView(m, state, by_name, self.h, before, asked)))
+            before = WorldView(m, state, h=self.h, last_stage=asked, **named)
+            view = WorldView(m, state, h=self.h, before=before, last_stage=asked, **named)
+            return observed_values(self.observe(view))
 
         try:
             trace(function, self.sizes)
@@ -78,20 +81,21 @@ class ObservedState(NamedTuple):
         return self.sizes | before
 
     def after_step(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *others: Any) -> dict[str, np.ndarray]:
-        """The observation of a state after a step. others: the parameters, q and v before the step, and the
-        last stages of this and of the step before.
+        """The observation of a state after a step. others: the parameters and commands, q and v before the
+        step, and the last stages of this and of the step before.
         """
-        *params, q0, v0, stage, stage0 = others
-        m, by_name = self._substituted(params)
+        *given, q0, v0, stage, stage0 = others
+        m, named = self._substituted(given)
         t = clock[0] * self.h
 
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m))])
             q, v, z, a = np.split(array[1:], ends)
-            return WorldView(m, (array[0], q, v, z, u), by_name, self.h, known_acceleration=a)
+            return WorldView(m, (array[0], q, v, z, u), h=self.h, known_acceleration=a, **named)
 
-        before = WorldView(m, (t, q0, v0, z, u), by_name, self.h, last_stage=_once(stage_of, stage0))
-        view = WorldView(m, (t, q, v, z, u), by_name, self.h, before, _once(stage_of, stage))
+        last, last0 = _once(stage_of, stage), _once(stage_of, stage0)
+        before = WorldView(m, (t, q0, v0, z, u), h=self.h, last_stage=last0, **named)
+        view = WorldView(m, (t, q, v, z, u), h=self.h, before=before, last_stage=last, **named)
         values = observed_values(self.observe(view))
         self._check_layout(values)
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
@@ -107,9 +111,16 @@ class ObservedState(NamedTuple):
                 "must be the same, in the same order"
             )
 
-    def _substituted(self, params: Any) -> tuple[Mechanism, dict[str, Any]]:
-        """The mechanism with the values of its symbols, and these by name."""
-        return substituted(self.mechanism, self.names, params)
+    def _substituted(self, given: Sequence[Any]) -> tuple[Mechanism, dict[str, Any]]:
+        """The mechanism with the values of its symbols, and the arguments `params` and `commands` of a view;
+        given: the arrays of the parameters and of the commands.
+        """
+        count = len(self.names)
+        m, params = substituted(self.mechanism, self.names, given[:count])
+        shapes = self.commands.items()
+        values = zip(shapes, given[count:], strict=True)
+        commands = {name: x.reshape(shape) if shape else x[0] for (name, shape), x in values}
+        return m, {"params": params, "commands": commands}
 
 
 def state_sizes(m: Mechanism, names: Sequence[str]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,9 @@ class WorldView:
         before: WorldView | None = None,
         last_stage: Callable[[], WorldView] | None = None,
         known_acceleration: Any = None,
+        commands: Mapping[str, Any] = MappingProxyType({}),
     ):
-        self._mechanism, self._params, self._h = mechanism, params, h
+        self._mechanism, self._params, self._h, self._commands = mechanism, params, h, commands
         self.time, self._q, self._v, self._z, self._u = state
         self._last_stage, self._known_acceleration = last_stage, known_acceleration
         self.is_initial = before is None
@@ -95,6 +97,12 @@ class WorldView:
         if name not in self._params:
             raise UnknownNameError("parameter", name, tuple(self._params))
         return self._params[name]
+
+    def command(self, name: str) -> Any:
+        """The value of a command: a number or an array, as `Worlds` was given it. Raises UnknownNameError."""
+        if name not in self._commands:
+            raise UnknownNameError("command", name, tuple(self._commands))
+        return self._commands[name]
 
     def pose(self, frame: str) -> Pose:
         """Rotation matrix (3, 3) and position (3,) of a body's frame or of a named frame in the world. Raises

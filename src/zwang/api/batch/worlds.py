@@ -26,7 +26,7 @@ from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import Rollout
 from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
@@ -38,6 +38,7 @@ from zwang.simulation.status import FAILURE_REASONS
 from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
+SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
 
 
@@ -52,11 +53,15 @@ class Worlds:
     observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
     with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
     holds the values.
+    commands: numbers or arrays, by name, that the mechanism does not have and `observe` reads by
+    `WorldView.command`, such as a commanded velocity; the values of all worlds at the beginning. Those of
+    each world may then be changed in `commands`.
     coordinate_reduction: as for `zw.simulate`. seed: of `random`, the generator for the user's own noise.
 
     The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
-    of `params` and `observation` are views of the worlds' memory: they may be read and written between steps
-    without a copy, also by other libraries through `__dlpack__`, and they are the same arrays throughout.
+    of `params`, `commands` and `observation` are views of the worlds' memory: they may be read and written
+    between steps without a copy, also by other libraries through `__dlpack__`, and they are the same arrays
+    throughout.
     Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
     `failure_reason` and `solver_status` are copies; `sensors` and `contacts` are computed when they are read.
     Observations have one contiguous row for each world. States, controls and parameters have the layout of
@@ -89,6 +94,7 @@ class Worlds:
         threads: int | None = None,
         params: Parameters | None = None,
         observe: Observation | None = None,
+        commands: Mapping[str, npt.ArrayLike] | None = None,
         coordinate_reduction: CoordinateReduction = False,
         seed: int | None = None,
     ):
@@ -101,6 +107,7 @@ class Worlds:
             raise UnknownNameError("integrator of fixed step", self.integrator, STEPPERS)
         self.random = np.random.default_rng(seed)
         self._observe, self._reduction = observe, coordinate_reduction
+        self._first_commands = _checked_commands(commands)
         self._settings = {"dtype": dtype, "threads": threads}
         start = initial_state(mechanism, worlds=self.count, params=params)
         self._compile()
@@ -231,6 +238,11 @@ class Worlds:
         return MappingProxyType(self._params)
 
     @property
+    def commands(self) -> Mapping[str, np.ndarray]:
+        """The commands (count, ...), by name: the worlds' memory. Neither `step` nor `reset` changes them."""
+        return MappingProxyType(self._commands)
+
+    @property
     def observation(self) -> Mapping[str, np.ndarray]:
         """The values of `observe`, by name, (count, ...): the worlds' memory, written by `step` and `reset`.
 
@@ -282,31 +294,21 @@ class Worlds:
     # ------------------------------------------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = (
-            "mechanism",
-            "count",
-            "step_size",
-            "integrator",
-            "random",
-            "_observe",
-            "_reduction",
-            "_settings",
-        )
-        arrays = {name: x.copy() for name, x in {**self._state, "control": self.control}.items()}
-        values = {name: x.copy() for name, x in {**self._params, **self._observation}.items()}
-        return {name: getattr(self, name) for name in kept} | {"arrays": arrays, "values": values}
+        groups = (self._state | {"control": self.control}, self._params, self._commands, self._observation)
+        arrays = [{name: x.copy() for name, x in group.items()} for group in groups]
+        return {name: getattr(self, name) for name in (*SETTINGS, "count", "random")} | {"arrays": arrays}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        arrays, values = kept.pop("arrays"), kept.pop("values")
+        arrays, params, commands, observation = kept.pop("arrays")
         self.__dict__.update(kept)
         if "_step" not in self.__dict__:
             self._compile()
-        params = {name: values[name] for name in self.mechanism.symbols}
         self._allocate(initial_state(self.mechanism, worlds=self.count, params=params))
         for name, x in arrays.items():
             (self.control if name == "control" else self._state[name])[:] = x
-        for name, x in self._observation.items():
-            x[:] = values[name]
+        for own, given in ((self._commands, commands), (self._observation, observation)):
+            for name, x in own.items():
+                x[:] = given[name]
         self._bind()
 
     def __copy__(self) -> Worlds:
@@ -327,7 +329,7 @@ class Worlds:
         count, params, seed: as for `Worlds`, whose errors are raised.
         """
         made = self._with_programs()
-        for name in ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings"):
+        for name in SETTINGS:
             setattr(made, name, getattr(self, name))
         made.count, made.random = _count(count), np.random.default_rng(seed)
         made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
@@ -355,7 +357,8 @@ class Worlds:
         self._observation_after_step: CompiledFunction | None = None
         self._observation_after_reset: CompiledFunction | None = None
         if self._observe is not None:
-            observed = ObservedState(m, self.step_size, names, self._observe, self._layout)
+            shapes = {name: x.shape for name, x in self._first_commands.items()}
+            observed = ObservedState(m, self.step_size, names, self._observe, shapes, self._layout)
             sizes = observed.sizes
             self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
             with_stage = observed.asks_for_last_stage()
@@ -380,6 +383,11 @@ class Worlds:
         self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
         for name, x in self._params.items():
             x[:] = start.params[name]
+        self._commands = {
+            name: aligned_array((n, *x.shape), dtype) for name, x in self._first_commands.items()
+        }
+        for name, x in self._commands.items():
+            x[:] = self._first_commands[name]
         self._observation = {name: aligned_array((n, *shape), dtype) for name, shape in self._layout.items()}
         kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
         self._before = lane_major_arrays({name: ports[name] for name in kept}, n, dtype, lanes)
@@ -393,6 +401,7 @@ class Worlds:
             nothing = np.zeros((self.count, 0), self._step.dtype)
             own |= {f"{name} before": self._before.get(name, nothing) for name in ("q", "v", STAGE)}
             own.setdefault(STAGE, nothing)
+            own |= {f"command {name}": x.reshape(self.count, -1) for name, x in self._commands.items()}
             after = self._observation_after_step
             values = {
                 f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
@@ -420,6 +429,7 @@ class Worlds:
             return
         arrays = [self._state[name][chosen] for name in ("clock", "q", "v", "z")]
         arrays += [self.control[chosen], *(x[chosen, None] for x in self._params.values())]
+        arrays += [x[chosen].reshape(len(chosen), -1) for x in self._commands.values()]
         found = self._observation_after_reset(*arrays)
         values = found if isinstance(found, tuple) else (found,)
         for x, part in zip(self._observation.values(), values, strict=True):
@@ -492,6 +502,26 @@ def _count(count: Any) -> int:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ArgumentError(f"count is {count!r}; it must be a whole number of worlds, at least 1")
     return int(count)
+
+
+def _checked_commands(commands: Any) -> dict[str, np.ndarray]:
+    """The values of commands as arrays. Raises ArgumentError."""
+    if commands is not None and not isinstance(commands, Mapping):
+        raise ArgumentError(
+            f"commands is {short_repr(commands)}; give a dictionary from names to numbers or arrays"
+        )
+    found: dict[str, np.ndarray] = {}
+    for name, value in (commands or {}).items():
+        try:
+            found[name] = np.array(real_array(value))
+        except (TypeError, ValueError, OverflowError):
+            found[name] = np.full(1, np.nan)
+        if not isinstance(name, str) or not found[name].size or not np.isfinite(found[name]).all():
+            raise ArgumentError(
+                f"commands[{short_repr(name)}] is {short_repr(value)}; give a name, and a finite number or "
+                "an array of such numbers"
+            )
+    return found
 
 
 def _step_size(step: Any) -> float:
