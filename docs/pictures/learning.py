@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import gymnasium
+import joystick_quadruped as joystick
 import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
@@ -78,6 +79,26 @@ def walking_quadruped() -> None:
     strip("walking_quadruped", worlds.mechanism.subs(values), np.array(states)[112:160:6])
 
 
+def joystick_quadruped() -> None:
+    """The quadruped under four commands of three seconds each: its path from above, and pictures of it."""
+    policy = Policy.load(POLICIES / "joystick_quadruped.npz")
+    commands = np.array([[[0.8, 0, 0]], [[0.5, 0, 0.8]], [[0, 0.4, 0]], [[0.5, 0, -1.0]]])
+    _, _, q = joystick.follow(policy, commands, seconds=3.0)
+    draw = FrameRenderer(joystick.QUADRUPED.subs({"friction": 0.8}), FRAME).draw
+    figure, axes = plt.subplot_mosaic(
+        [["path"] * 4, list("0123")], figsize=(9, 4.2), height_ratios=(1, 1.2), layout="constrained"
+    )
+    path = axes["path"]
+    for k, (forwards, sideways, turn) in enumerate(commands[:, 0]):
+        part, color = q[150 * k : 150 * (k + 1), 0], f"C{k}"
+        path.plot(part[:, 0], part[:, 1], color=color)
+        axes[str(k)].imshow(draw(part[100]))
+        axes[str(k)].set_axis_off()
+        axes[str(k)].set_title(f"{forwards:g} m/s, {sideways:g} m/s, {turn:g} rad/s", fontsize=9, color=color)
+    path.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
+    figure.savefig(PICTURES / "joystick_quadruped.png", dpi=110)
+
+
 def planned_motions() -> None:
     """The swing-up of the acrobot, and the humanoid after a push."""
     for name, times in (("acrobot", np.arange(0, 4.7, 0.6)), ("humanoid", np.arange(1.0, 2.15, 0.15))):
@@ -87,7 +108,10 @@ def planned_motions() -> None:
         strip(f"planned_{name}", problem.mechanism, states[(times / problem.step).astype(int)])
 
 
-DRAWN = {f.__name__: f for f in (learning_curves, half_cheetah, walking_quadruped, planned_motions)}
+DRAWN = {
+    f.__name__: f
+    for f in (learning_curves, half_cheetah, walking_quadruped, joystick_quadruped, planned_motions)
+}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or DRAWN:
