@@ -94,6 +94,23 @@ def test_a_world_does_not_depend_on_the_others(threads):
         assert np.array_equal(alone.q[0], many.q[w]) and np.array_equal(alone.v[0], many.v[w])
 
 
+def test_observations_do_not_depend_on_threads():
+    """Enough work for several threads, whose pieces of the worlds are observed where they are stepped."""
+
+    def observe(s):
+        return {"gained": s.com - s.before.com, "work": s.actuator_force @ s.before.v()}
+
+    one, two = (zw.Worlds(walker(), 203, threads=n, observe=observe) for n in (1, 2))
+    for u in controls(one, 6):
+        before = zw.mass_centre(walker(), one.q[7])
+        for worlds in (one, two):
+            worlds.step(u, substeps=50)
+        for name, values in one.observation.items():
+            assert np.array_equal(values, two.observation[name])
+        gained = zw.mass_centre(walker(), one.q[7]) - before
+        np.testing.assert_allclose(one.observation["gained"][7], gained, atol=1e-12)
+
+
 def test_a_failed_world_is_marked_and_reset_alone():
     worlds, reference = zw.Worlds(walker(), 5), zw.Worlds(walker(), 5)
     us = controls(worlds, 30)

@@ -131,11 +131,7 @@ class Worlds:
             self._check_substeps(substeps)
         if substeps != self._substeps:
             self._set_substeps(substeps)
-        for name, x in self._before.items():
-            x[:] = self._state[name]
         self._rollout.run(substeps)
-        if self._observed is not None:
-            self._observed.run(1)
 
     def reset(
         self,
@@ -393,10 +389,8 @@ class Worlds:
         self._before = lane_major_arrays({name: ports[name] for name in kept}, n, dtype, lanes)
 
     def _bind(self) -> None:
-        """The rollouts of the step and of the observation with these buffers."""
-        own = dict(self._inputs)
-        self._rollout = Rollout(self._step, [*own.values()], self.count, self._state)
-        self._observed: Rollout | None = None
+        """The rollout of the step, which the observation follows in the same call, with these buffers."""
+        own, observed = dict(self._inputs), None
         if self._observation_after_step is not None:
             nothing = np.zeros((self.count, 0), self._step.dtype)
             own |= {f"{name} before": self._before.get(name, nothing) for name in ("q", "v", STAGE)}
@@ -406,8 +400,11 @@ class Worlds:
             values = {
                 f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
             }
-            inputs = [own[port.name] for port in after.program.inputs]
-            self._observed = Rollout(after, inputs, self.count, values)
+            observed = Rollout(after, [own[port.name] for port in after.program.inputs], self.count, values)
+        inputs = [*self._inputs.values()]
+        self._rollout = Rollout(
+            self._step, inputs, self.count, self._state, before=self._before, then=observed
+        )
         self._set_substeps(1)
 
     def _set_substeps(self, substeps: int) -> None:

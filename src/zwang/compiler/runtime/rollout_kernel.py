@@ -167,6 +167,8 @@ class Rollout:
         last: Mapping[str, np.ndarray],
         records: Mapping[str, np.ndarray] | None = None,
         over_time: Collection[str] = (),
+        before: Mapping[str, np.ndarray] | None = None,
+        then: Rollout | None = None,
     ):
         self.compiled, self.worlds = compiled, worlds
         self._kernel: Kernel = compiled.kernel(worlds)
@@ -175,21 +177,25 @@ class Rollout:
         tables = {
             "copy": state_copies(program),
             "read": _transfers(program.inputs, read, over_time),
+            "before": _transfers(program.inputs, before or {}),
             "record": _transfers(program.outputs, records or {}, records or {}),
             "final": _transfers(program.outputs, last),
         }
-        self._descriptor, rows = described_rollout(0, 1, tables)
-        self._memory = (rows, inputs, records, last)  # that the descriptor refers to
+        self._descriptor, rows = described_rollout(1, 1, tables)
+        self._memory = (rows, inputs, before, records, last, then)  # that the descriptor refers to
         self._function = self._kernel.rollout
         self._arguments = ctypes.addressof(self._descriptor), ctypes.addressof(self._kernel.descriptor)
         self._blocks = -(-worlds // self._kernel.lanes.width)
-        self._cost = compiled.cost * self._blocks
+        self._cost, self._cost_after = compiled.cost * self._blocks, 0
+        if then is not None:
+            self._cost_after = then._cost
+            self._descriptor[_THEN], self._descriptor[_THEN_KERNEL] = then._arguments
 
     def run(self, steps: int, every: int = 1) -> None:
         """Compute `steps` steps, and a record after each `every` of them. Raises MemoryError."""
         descriptor = self._descriptor
         descriptor[_STEPS], descriptor[_EVERY], descriptor[_STOP] = steps, every, 0
-        if self._cost * steps <= WORTH_THREADS:
+        if self._cost * steps + self._cost_after <= WORTH_THREADS:
             rollout, kernel = self._arguments
             succeeded = self._function(rollout, 0, self.worlds, kernel)
         else:
@@ -242,6 +248,7 @@ class Rollout:
 
 
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
+_THEN, _THEN_KERNEL = ROLLOUT.index("then"), ROLLOUT.index("then_kernel")
 
 
 def described_rollout(
@@ -249,8 +256,8 @@ def described_rollout(
 ) -> tuple[ctypes.Array[ctypes.c_int64], list[ctypes.Array[ctypes.c_int64]]]:
     """A row of ROLLOUT, and the memory that it refers to.
 
-    tables: rows of STATE_COPY ("copy") and of TRANSFER ("read", "record", "final"). counts: numbers of inputs
-    and of records whose rows are filled in later.
+    tables: rows of STATE_COPY ("copy") and of TRANSFER (the others). counts: numbers of
+    inputs and of records whose rows are filled in later.
     """
     rows = {name: int64_array(*words) for name, words in tables.items()}
     fields = {"steps": steps, "every": every}

@@ -6,9 +6,10 @@ They depend on the lanes only and not on the program, whose body they call throu
     rollout_loop(args, dimensions, strides, dispatch) inner loop of one that computes a rollout
     batch(args, dimensions, strides, kernel, dispatch)    evaluates the body of this kernel for many worlds
     rollout_batch(args, ..., kernel, dispatch)        the rollout of a row DISPATCH + ROLLOUT + OPERAND ...
-    rollout(rollout, first, count, kernel)            computes many steps in one call; between steps the state
-                                                      stays in lane vectors. It returns early, without the
-                                                      final state, when the field `stop` is set
+    rollout(rollout, first, count, kernel)            computes many steps in one call, and then the rollout in
+                                                      the field `then`; between steps the state stays in lane
+                                                      vectors. It returns early, without the final state, when
+                                                      the field `stop` is set
 
 The last block of worlds is filled with copies of its last world, so that every world is processed by the same
 instructions whatever the number of worlds. A kernel is described by a row of 64-bit words: the fields
@@ -38,11 +39,12 @@ KERNEL = (
     "batch", "rollout_batch", "body", "allocate", "release",
     "inputs", "outputs", "out_offset", "frame_offset", "bytes",
 )  # fmt: skip
-# Description of a rollout. `copies` is the address of rows of STATE_COPY; `reads` (inputs), `records`
-# (outputs every few steps) and `finals` (outputs after the last step) are those of rows of TRANSFER.
+# Description of a rollout. `copies` is the address of rows of STATE_COPY; `reads` (inputs), `befores` (copies
+# of inputs before the first step), `records` (outputs every few steps) and `finals` (outputs after the last
+# step) are those of rows of TRANSFER. `then` is the address of the rollout that follows, or 0.
 ROLLOUT = (
-    "steps", "every", "stop", "copies", "copy_count",
-    "reads", "read_count", "records", "record_count", "finals", "final_count",
+    "steps", "every", "stop", "then", "then_kernel", "copies", "copy_count", "reads", "read_count",
+    "befores", "before_count", "records", "record_count", "finals", "final_count",
 )  # fmt: skip
 STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
 # Elements of an array that are those of one port, or of several ports in a row, from `position` of the buffer
@@ -65,7 +67,7 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         _inner_loop("rollout_loop", "rollout_batch"),
         _with_buffers("batch", BATCH_PARAMETERS),
         _batch(lanes),
-        _with_buffers("rollout", ROLLOUT_PARAMETERS),
+        _with_buffers("one_rollout", ROLLOUT_PARAMETERS),
         _rollout(lanes),
         _rollout_batch(),
         fill_template(
@@ -74,6 +76,13 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         fill_template("read_inputs", transfer=_transfer("%p"), real=lanes.real),
         fill_template("write_outputs", transfer=_transfer("%p"), real=lanes.real),
         _copy_state(lanes),
+        fill_template(  # before the functions that transfer, it would shift these and make them slower
+            "rollouts",
+            parameters=ROLLOUT_PARAMETERS,
+            stop_field=ROLLOUT.index("stop"),
+            load_then=_load_field("then", "%row", ROLLOUT, "then", "ptr"),
+            load_then_kernel=_load_field("then_kernel", "%row", ROLLOUT, "then_kernel", "ptr"),
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 

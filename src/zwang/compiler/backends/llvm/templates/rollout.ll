@@ -1,5 +1,5 @@
 ; The rollout kernel: all steps of each block of worlds, with records every few steps.
-define internal void @rollout_with_buffers($parameters, ptr %in) #0 {
+define internal void @one_rollout_with_buffers($parameters, ptr %in) #0 {
 entry:
 $buffers
 $load_steps
@@ -15,6 +15,7 @@ block:
   %is_tail = icmp ult i64 %left, $width
   %worlds = select i1 %is_tail, i64 %left, i64 $width
   call void @read_inputs(ptr %reads, i64 %read_count, i64 %first, i64 %worlds, i64 0, ptr %in)
+  call void @write_outputs(ptr %befores, i64 %before_count, i64 %first, i64 %worlds, i64 0, ptr %in)
   %following = add i64 %first, $width
   %has_following = icmp ult i64 %following, %end_world
   br i1 %has_following, label %fetch, label %start
