@@ -300,6 +300,24 @@ def test_other_libraries_share_the_memory():
         assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
 
 
+def test_jax_shares_arrays_without_gaps():
+    """As the table in docs/howto/step_many_worlds.md has it; the states of 32 worlds have gaps."""
+    jax = pytest.importorskip("jax")
+    from_dlpack = jax.numpy.from_dlpack
+
+    def shared(array: np.ndarray) -> bool:
+        return from_dlpack(array, copy=False).unsafe_buffer_pointer() == array.ctypes.data
+
+    options = {"observe": lambda s: {"q": s.q()}, "commands": {"target": (1, 2)}, "dtype": "float32"}
+    few, gap, odd = (zw.Worlds(walker(), n, **options) for n in (3, 32, 48))
+    for worlds in (few, gap, odd):
+        arrays = worlds.observation["q"], worlds.commands["target"], worlds.q[:, 0]
+        assert all(map(shared, arrays[: 2 if worlds is few else 3]))
+    assert all(map(shared, (few.q, few.control, odd.q, odd.v, odd.control)))
+    with pytest.raises(Exception, match=r"stri"):
+        from_dlpack(gap.q)
+
+
 def test_consecutive_worlds_are_neighbours_in_memory_and_observations_have_rows():
     """Views of a state that lies lane by lane read and write the worlds, also through `__dlpack__`."""
     worlds, rows = (zw.Worlds(walker(), 40, observe=lambda s: {"q": s.q(), "v": s.v()}) for _ in range(2))

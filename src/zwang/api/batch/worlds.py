@@ -64,9 +64,10 @@ class Worlds:
     throughout.
     Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
     `failure_reason` and `solver_status` are copies; `sensors` and `contacts` are computed when they are read.
-    Observations have one contiguous row for each world. States, controls and parameters have the layout of
-    the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of one
-    world). `x.copy()` gives contiguous rows; JAX, which imports arrays without gaps only, needs it.
+    Observations and commands have one contiguous row for each world. States, controls and parameters have the
+    layout of the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of
+    one world), mostly with gaps between the columns, which JAX does not import; `x.copy()` has contiguous
+    rows, as observations that are the states have.
 
     A world whose step fails keeps its last valid state and time, and its `status` is not 0; it is not
     stepped again before it is reset. The results of a world do not depend on the other worlds, on their
