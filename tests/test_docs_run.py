@@ -31,6 +31,7 @@ SHORT = {
     "torch_jump.py": ["--iterations", "15"],
     "trajectory_optimisation.py": ["furuta", "--short"],
     "torch_ppo.py": ["--env-id", "zwang/InvertedPendulum-v5", "--num-envs", "8", "--total-timesteps", "2000"],
+    "backflip.py": ["--generations", "2", "--samples", "32"],
     "co_design.py": ["--generations", "2", "--samples", "32"],
     "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import backflip as flip
 import gymnasium
 import joystick_quadruped as joystick
 import matplotlib.image
@@ -99,6 +100,13 @@ def joystick_quadruped() -> None:
     figure.savefig(PICTURES / "joystick_quadruped.png", dpi=110)
 
 
+def backflip() -> None:
+    """The quadruped every 0.12 s of a backflip."""
+    motion, _ = flip.backflip()
+    q, _ = flip.performed(motion)
+    strip("backflip", flip.quadruped(), q[3:51:6])
+
+
 def planned_motions() -> None:
     """The swing-up of the acrobot, and the humanoid after a push."""
     for name, times in (("acrobot", np.arange(0, 4.7, 0.6)), ("humanoid", np.arange(1.0, 2.15, 0.15))):
@@ -108,10 +116,8 @@ def planned_motions() -> None:
         strip(f"planned_{name}", problem.mechanism, states[(times / problem.step).astype(int)])
 
 
-DRAWN = {
-    f.__name__: f
-    for f in (learning_curves, half_cheetah, walking_quadruped, joystick_quadruped, planned_motions)
-}
+PARTS = (learning_curves, half_cheetah, walking_quadruped, joystick_quadruped, backflip, planned_motions)
+DRAWN = {f.__name__: f for f in PARTS}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or DRAWN:

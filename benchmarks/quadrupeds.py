@@ -1,23 +1,25 @@
-"""Steps of a quadruped's learning environment in zwang, and the steps of its simulation in mjbatch.
+"""Quadrupeds that learn, in zwang and in mjbatch: a joystick, a backflip, and the robot of mjbatch's example.
 
-    python -m benchmarks.joystick [--worlds 1024] [--repeats 40] [--threads 1] [--go1 go1.xml]
+    python -m benchmarks.quadrupeds joystick|flip|FILE [--worlds 1024] [--repeats 40] [--threads 1]
 
-The task is that of mjbatch's example `go1_joystick`: 1,024 robots with position servos follow commanded
-velocities, 0.02 s a step, five steps of the implicitfast integrator. zwang runs
-`examples/joystick_quadruped.py` with observation, reward, termination and resets. mjbatch runs the same model
-with the settings of its example (at most ten iterations of projected Gauss-Seidel); the observations and
-rewards, which that example computes in NumPy, are left out. --go1: the file of MuJoCo Menagerie's Go1, with
-the changes of the example and without pictures; then both programs run the simulation only. All take turns in
-one process; the times are those of the process. mjbatch 0.1.4 requires MuJoCo 3.14.0.
+joystick: a step of `examples/joystick_quadruped.py`, 0.02 s, in zwang with observation, reward and resets.
+flip: the simulation of a generation of `examples/backflip.py`, 1.8 s, in zwang with the cost. FILE: the
+Go1 of MuJoCo Menagerie with the changes of mjbatch's example `go1_joystick` and without pictures; a step of
+0.02 s in both programs. mjbatch simulates the same model with the settings of its example (implicitfast, at
+most ten iterations of projected Gauss-Seidel); observations, rewards and costs, which it leaves to NumPy, are
+left out. The programs take turns in one process, whose processor time is shown. mjbatch 0.1.4 requires MuJoCo
+3.14.0.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ ROTOR_INERTIA, FEET = 0.000111842, ("FR", "FL", "RR", "RL")  # of the Go1 [kg m^
 STAND = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2)
 
 Step = Callable[[np.ndarray], Any]
+Task = tuple[dict[str, Step], Callable[[np.random.Generator], np.ndarray]]
+"""What each program does with controls, or with motions; and these, drawn at random."""
 
 
 def with_settings(spec: Any) -> Any:
@@ -78,8 +82,8 @@ def in_mjbatch(spec: Any, q: np.ndarray, v: np.ndarray, threads: int) -> Step:
     return step
 
 
-def go1_steps(file: Path, count: int, threads: int) -> tuple[dict[str, Step], np.ndarray]:
-    """The steps of the simulation of the Go1, and its controls at rest."""
+def go1_task(file: Path, count: int, threads: int) -> Task:
+    """Steps of the simulation of the Go1."""
     spec, rng = go1(file), np.random.default_rng(0)
     q = np.tile(spec.compile().qpos0, (count, 1))
     q[:, 2], q[:, 7:] = 0.3, STAND + rng.uniform(-0.1, 0.1, (count, 12))
@@ -91,14 +95,13 @@ def go1_steps(file: Path, count: int, threads: int) -> tuple[dict[str, Step], np
         worlds = zw.Worlds(mechanism, count, dtype=dtype, threads=threads)
         worlds.reset(q=q, v=v)
         steps[dtype] = lambda control, worlds=worlds: worlds.step(control, SUBSTEPS)
-    return steps | {"mjbatch": in_mjbatch(spec, q, v, threads)}, STAND
+    steps["mjbatch"] = in_mjbatch(spec, q, v, threads)
+    return steps, lambda rng: STAND + 0.3 * rng.normal(size=(count, 12))
 
 
-def example_steps(count: int, threads: int) -> tuple[dict[str, Step], np.ndarray]:
-    """The steps of examples/joystick_quadruped.py, and of its simulation by mjbatch; the controls at rest."""
-    sys.path.insert(0, str(EXAMPLES))
-    import joystick_quadruped as joystick  # noqa: PLC0415, a script
-
+def joystick_task(count: int, threads: int) -> Task:
+    """Steps of examples/joystick_quadruped.py, and of its simulation by mjbatch."""
+    joystick = importlib.import_module("joystick_quadruped")
     steps: dict[str, Step] = {}
     for dtype in ("float64", "float32"):
         envs = zwang.gym.VectorEnv(joystick.WALK, num_envs=count, dtype=dtype, threads=threads)
@@ -106,32 +109,59 @@ def example_steps(count: int, threads: int) -> tuple[dict[str, Step], np.ndarray
         steps[dtype] = envs.step
     spec = with_settings(mujoco.MjSpec.from_file(str(EXAMPLES / "models/quadruped.xml")))
     q, v = np.array(envs.worlds.q, float), np.array(envs.worlds.v, float)
-    return steps | {"mjbatch": in_mjbatch(spec, q, v, threads)}, joystick.STAND[7:]
+    steps["mjbatch"] = in_mjbatch(spec, q, v, threads)
+    return steps, lambda rng: joystick.STAND[7:] + 0.3 * rng.normal(size=(count, 12))
+
+
+def flip_task(count: int, threads: int) -> Task:
+    """Generations of examples/backflip.py, and their simulation by mjbatch."""
+    backflip = importlib.import_module("backflip")
+    mechanism, start = backflip.quadruped(), backflip.quadruped().keyframes[0].q
+    steps: dict[str, Step] = {}
+    for dtype in ("float64", "float32"):
+        worlds = zw.Worlds(
+            mechanism, count, step=STEP, dtype=dtype, threads=threads, observe=backflip.observe
+        )
+        steps[dtype] = lambda motions, worlds=worlds: backflip.costs(worlds, motions)
+    spec = with_settings(mujoco.MjSpec.from_file(str(EXAMPLES / "models/quadruped.xml")))
+    for actuator in spec.actuators:
+        actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+        actuator.forcerange = [-backflip.TORQUE, backflip.TORQUE]
+    batch = Batch(spec.compile(), count, num_threads=threads)
+    qpos, qvel, ctrl = (batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
+
+    def by_mjbatch(motions: np.ndarray) -> None:
+        qpos[:], qvel[:] = start, 0
+        for targets in backflip.servo_targets(motions):
+            ctrl[:] = targets
+            batch.step(nstep=SUBSTEPS)
+
+    stand = np.tile(backflip.STAND, (backflip.KNOTS, 1))
+    draw = lambda rng: stand + 0.5 * rng.normal(size=(count, *stand.shape))  # noqa: E731
+    return steps | {"mjbatch": by_mjbatch}, draw
 
 
 def main() -> None:
     """Print a row for each program."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task")
     parser.add_argument("--worlds", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--go1", type=Path)
     given = parser.parse_args()
-    size = given.worlds, given.threads
-    steps, rest = go1_steps(given.go1, *size) if given.go1 else example_steps(*size)
+    sys.path.insert(0, str(EXAMPLES))
+    tasks = {"joystick": joystick_task, "flip": flip_task}
+    steps, draw = tasks.get(given.task, partial(go1_task, Path(given.task)))(given.worlds, given.threads)
     rng, times = np.random.default_rng(1), {name: [] for name in steps}
     for _ in range(given.repeats):
-        control = rest + 0.3 * rng.normal(size=(given.worlds, 12))
+        drawn = draw(rng)
         for name, step in steps.items():
             start = time.process_time()
-            step(control)
+            step(drawn)
             times[name].append(time.process_time() - start)
-    medians = {name: float(np.median(x[5:])) for name, x in times.items()}
+    medians = {name: float(np.median(x[given.repeats // 8 :])) for name, x in times.items()}
     for name, seconds in medians.items():
-        print(
-            f"| {name} | {given.worlds / seconds:,.0f} | {1e3 * seconds:.2f} "
-            f"| {medians['mjbatch'] / seconds:.1f} |"
-        )
+        print(f"| {name} | {1e3 * seconds:.2f} | {medians['mjbatch'] / seconds:.1f} |")
 
 
 if __name__ == "__main__":
