@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+import zwang as zw
 import zwang.gym
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,3 +78,26 @@ def test_the_corrected_trot_of_the_quadruped_is_the_trot_without_corrections(ppo
     assert not terminated.any() and np.isfinite(rewards).all()
     params = envs.unwrapped.worlds.params
     assert len(set(params["friction"])) == 4 and np.ptp(params["mass"]) > 0.1
+
+
+def test_feet_of_the_commanded_trot_move_against_the_trunk(ppo):
+    """In its half period on the floor a foot stays at its height and moves by -(v + w x r) of this time."""
+    import joystick_quadruped as joystick  # noqa: PLC0415, a script
+
+    command, robot = np.array([0.6, -0.3, 0.7]), joystick.QUADRUPED.subs({"friction": 0.8})
+    legs = ("front_left", "front_right", "rear_left", "rear_right")
+
+    def feet(time: float) -> np.ndarray:
+        q = np.array([0, 0, 0, 1, 0, 0, 0, *joystick.trot(time, command)], float)
+        poses = [zw.frame_pose(robot, q, f"{leg}_shin") for leg in legs]
+        return np.array([np.array(p.p + p.R @ [0, 0, -0.2], float) for p in poses])
+
+    period = joystick.PERIOD
+    for k, start in enumerate((0.5, 0, 0, 0.5)):  # of the time on the floor, in periods
+        first, middle, last = (feet(period * (start + x))[k] for x in (0, 0.25, 0.5))
+        r = middle - [0, 0, middle[2]]
+        velocity = np.cross([0, 0, command[2]], r) + np.array([*command[:2], 0])
+        np.testing.assert_allclose(last - first, -period / 2 * velocity, atol=1e-12)
+        np.testing.assert_allclose([first[2], middle[2], last[2]], -joystick.HEIGHT, atol=1e-12)
+        lifted = feet(period * (start + 0.75))[k][2]
+        np.testing.assert_allclose(lifted + joystick.HEIGHT, joystick.LIFT, atol=1e-12)
