@@ -9,8 +9,9 @@ import pytest
 import scipy.linalg
 
 import zwang as zw
-from zwang.errors import DescriptionError, SimulationError, UnknownNameError
-from zwang.mechanism.samples import four_bar, furuta
+from zwang.api.analysis import linearize as linear_models
+from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
+from zwang.mechanism.samples import FURUTA, four_bar, furuta
 
 ROOT = Path(__file__).parents[2]
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -189,6 +190,24 @@ def test_frequency_responses_are_those_of_a_mass_on_a_spring(tmp_path):
     assert (tmp_path / "model.png").stat().st_size > 10_000
     steps = zw.plot(discrete).axes[1].lines[0].get_xdata()
     assert steps[-1] == pytest.approx(np.pi / 1e-3)
+
+
+def test_a_model_in_python_control_has_the_same_poles_names_and_responses(monkeypatch):
+    control = pytest.importorskip("control")
+    m = furuta(**FURUTA)
+    for step in (None, 0.01):
+        model = zw.linearize(m, [0.0, 0.2], step=step, outputs=["alpha"])
+        space = model.to_control()
+        assert isinstance(space, control.StateSpace)
+        assert space.dt == (0 if step is None else step)
+        assert (space.state_labels, space.input_labels) == (list(model.states), list(model.inputs))
+        np.testing.assert_allclose(np.sort_complex(space.poles()), np.sort_complex(model.poles), atol=1e-9)
+        w = np.array([0.3, 2.0, 20.0])
+        found = space(1j * w if step is None else np.exp(1j * w * step))
+        np.testing.assert_allclose(np.ravel(found), model.frequency_response(w)[:, 0, 0], rtol=1e-9)
+    monkeypatch.setattr(linear_models, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'zwang\[control\]'"):
+        model.to_control()
 
 
 def test_hard_contacts_have_a_linear_model_of_a_step_only():

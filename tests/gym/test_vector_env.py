@@ -190,6 +190,7 @@ def test_a_single_environment_equals_one_of_many():
         assert np.array_equal(one[0], two[0][0]) and one[1] == two[1][0] and one[4]["mass"] == 2.0
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("call", "error", "named"),
     [

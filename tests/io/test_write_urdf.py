@@ -114,6 +114,7 @@ def test_robots_of_example_robot_data(tmp_path):
         assert_same_dynamics(m, n)
         assert_same_limits(m, n)
         pinocchio.buildModelFromUrdf(str(tmp_path / "written.urdf"))
+        mujoco.MjModel.from_xml_path(str(tmp_path / "written.urdf"))
 
 
 def test_the_root_link_of_a_urdf_stays_the_root(tmp_path):
@@ -164,6 +165,31 @@ def test_infinite_limits_are_large_numbers_and_a_capsule_is_three_shapes(tmp_pat
 def test_massless_and_point_bodies_are_read_by_mujoco(tmp_path):
     m = double_pendulum()
     assert_same_dynamics(m, rewritten(m, tmp_path))
+    mujoco.MjModel.from_xml_path(str(tmp_path / "written.urdf"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_inertias_on_the_edge_of_the_triangle_inequality_are_read_by_mujoco(seed, tmp_path):
+    """Rods, plates and points in any attitude, with others fixed to them, whose inertias MuJoCo adds."""
+    rng = np.random.default_rng(seed)
+    bodies = []
+    for k in range(6):
+        a, b = rng.uniform(size=2) * 10.0 ** rng.uniform(-7, 1)
+        moments = [(a, b, a + b), (0, a, a), (a, a, a), (0, 0, 0)][k % 4]
+        R = from_rpy(*rng.normal(size=3))
+        bodies.append(
+            zw.Body(
+                f"b{k}",
+                zw.Fixed() if k % 2 else zw.Revolute(f"j{k}", tuple(rng.normal(size=3))),
+                f"b{k - 1}" if k else "world",
+                tuple(rng.normal(size=3)),
+                mass=float(rng.uniform(0.1, 2)),
+                com=tuple(rng.normal(size=3)) if k > 2 else (0, 0, 0),
+                inertia=R @ np.diag(moments) @ R.T,
+            )
+        )
+    m = zw.Mechanism("edges", bodies)
+    assert_same_dynamics(m, rewritten(m, tmp_path), seed)
     mujoco.MjModel.from_xml_path(str(tmp_path / "written.urdf"))
 
 
@@ -287,9 +313,20 @@ def test_meshes_are_copied_with_all_digits(tmp_path):
     mujoco.MjModel.from_xml_path(path)
 
 
-def test_yourdfpy_reads_the_file(tmp_path):
+@pytest.mark.parametrize("seed", range(5))
+def test_yourdfpy_computes_the_poses_of_the_mechanism(seed, tmp_path):
     yourdfpy = pytest.importorskip("yourdfpy")
-    m = of_urdf(1)
-    zw.write_urdf(m, tmp_path / "m.urdf")
-    read = yourdfpy.URDF.load(str(tmp_path / "m.urdf"))
-    assert {b.name for b in m.bodies} <= set(read.link_map)
+    m = of_urdf(seed)
+    two_or_more = {j.body for j in m.joints if j.kind in ("planar", "free")}
+    bodies = [replace(b, joint=zw.Fixed()) if b.name in two_or_more else b for b in m.bodies]
+    m = m.replace(bodies=bodies, home=None, forces=())
+    n = rewritten(m, tmp_path, strict=False)
+    read = yourdfpy.URDF.load(str(tmp_path / "written.urdf"))
+    q = np.random.default_rng(seed).normal(size=n.nq)
+    read.update_cfg(dict(zip(n.coordinate_names, q.tolist(), strict=True)))
+    at = np.empty(m.nq)
+    at[orders(m, n)[0]] = q
+    for body in m.bodies:
+        pose, found = zw.frame_pose(m, at, body.name), read.get_transform(body.name, "world")
+        close(found[:3, :3], pose.R, body.name)
+        close(found[:3, 3], pose.p, body.name)

@@ -65,6 +65,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         height: int = SIZE,
         **fields: Any,
     ):
+        self.closed = True  # until all arguments are valid: Gymnasium closes what it collects
         self.environment = environment_of(mechanism, observation, reward, terminated, fields)
         self.max_episode_steps = _step_limit(max_episode_steps)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -82,6 +83,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         )
         self.metadata = self._rendering.metadata | {"autoreset_mode": self.autoreset_mode}
         self._finished = np.zeros(num_envs, bool)
+        self.closed = False
 
     @property
     def worlds(self) -> Worlds:

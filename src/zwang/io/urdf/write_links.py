@@ -9,13 +9,15 @@ import numpy as np
 
 from zwang.io.export_notes import ExportNotes
 from zwang.io.meshes.mesh_export import MeshExport
+from zwang.io.principal_inertia import ROUNDING, principal_inertia
 from zwang.io.unique_names import UniqueNames
 from zwang.io.urdf.read_link import LINK_SURFACE
 from zwang.io.xml_writer import XmlElement, as_xml_text
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
 
-LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: of a moving link, above what MuJoCo requires
+LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: above what MuJoCo requires of a moving link
+MARGIN = 1e-13  # of the largest moment: MuJoCo adds inertias of links, with rounding, before it checks the sum
 
 
 def rpy_of(R: Any) -> tuple[float, float, float]:
@@ -160,9 +162,18 @@ def _capsule(shape: Capsule) -> list[tuple[XmlElement, Any]]:
 
 
 def _inertial(mass: Any, com: Any, inertia: np.ndarray) -> XmlElement:
+    """The element <inertial>. A matrix that is singular, or on the edge of the triangle inequality, is
+    written in principal axes: MuJoCo computes moments from it, and refuses those that rounding makes invalid.
+    """
+    found = principal_inertia(mass, com, inertia)
+    a, b, c = sorted(found.moments)
+    axes = np.eye(3)
+    if (a < LEAST_MOMENT or a + b < c * (1 + ROUNDING)) and found.violation <= ROUNDING:
+        axes, inertia = found.R, np.diag(found.consistent(LEAST_MOMENT, MARGIN).moments)
     node = XmlElement("inertial")
-    if any(com):
-        node.add("origin", xyz=tuple(com))
+    origin = origin_node(com, axes)
+    if origin is not None:
+        node.children.append(origin)
     node.add("mass", value=mass)
     entries = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
     node.add("inertia", **{f"i{name}": float(inertia[i, j]) for name, i, j in entries})

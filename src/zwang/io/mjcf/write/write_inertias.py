@@ -1,16 +1,17 @@
-"""Inertias as MuJoCo accepts them: principal moments that satisfy the triangle inequality exactly."""
+"""Elements <inertial> that MuJoCo accepts: no moment exceeds the sum of the others, and moving bodies have mass."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from zwang.algebra.inertia import LEAST_MOMENT, parallel_axis_term
+from zwang.algebra.inertia import parallel_axis_term
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.equivalents import rigid_group
 from zwang.io.export_notes import ExportNotes
+from zwang.io.principal_inertia import ROUNDING, PrincipalInertia, principal_inertia
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import FluidDrag, GravityCompensation
@@ -18,42 +19,25 @@ from zwang.mechanism.mechanism import Mechanism
 
 LEAST = 1e-15  # kg and kg m^2: mjMINVAL, the least mass and moment of a moving body
 WRITTEN_INSTEAD = 2e-15  # of zero
-ROUNDING = 1e-12  # relative violation of the triangle inequality that is rounding
 
 
-@dataclass(frozen=True)
-class Inertial:
-    """Mass [kg], centre of mass [m], principal moments [kg m^2] and the rotation of the principal axes."""
+def moves_nothing(x: PrincipalInertia) -> bool:
+    """Whether MuJoCo regards this as no mass."""
+    return x.mass < LEAST or min(x.moments) < LEAST
 
-    mass: float
-    com: tuple[float, ...]
-    moments: np.ndarray
-    R: np.ndarray
 
-    @property
-    def violation(self) -> float:
-        """The violation of 0 <= a and c <= a + b, relative to the largest moment; 0 for a rounded zero."""
-        a, b, c = sorted(self.moments)
-        excess = max(c - a - b, -a, 0.0)
-        return 0.0 if excess <= LEAST_MOMENT else float(excess / max(c, -a))
-
-    @property
-    def moves_nothing(self) -> bool:
-        """Whether MuJoCo regards this as no mass."""
-        return self.mass < LEAST or min(self.moments) < LEAST
-
-    def node(self) -> XmlElement:
-        """The element <inertial>."""
-        identity = np.array_equal(self.R, np.eye(3))
-        return XmlElement(
-            "inertial",
-            {
-                "pos": self.com,
-                "quat": None if identity else to_quaternion(self.R).tolist(),
-                "mass": self.mass,
-                "diaginertia": self.moments.tolist(),
-            },
-        )
+def node(x: PrincipalInertia) -> XmlElement:
+    """The element <inertial>."""
+    identity = np.array_equal(x.R, np.eye(3))
+    return XmlElement(
+        "inertial",
+        {
+            "pos": x.com,
+            "quat": None if identity else to_quaternion(x.R).tolist(),
+            "mass": x.mass,
+            "diaginertia": x.moments.tolist(),
+        },
+    )
 
 
 def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, XmlElement]:
@@ -70,19 +54,19 @@ def inertials(mechanism: Mechanism, notes: ExportNotes) -> dict[str, XmlElement]
         done.update(names)
         group = [by_name[name] for name in names]
         merge = compensated.isdisjoint(names)  # else the mass of each body has a meaning of its own
-        found |= {name: inertial.node() for name, inertial in _of_group(group, merge, boxes, notes).items()}
+        found |= {name: node(x) for name, x in _of_group(group, merge, boxes, notes).items()}
     return found
 
 
 def _of_group(
     group: list[Body], merge: bool, boxes: dict[str, np.ndarray], notes: ExportNotes
-) -> dict[str, Inertial]:
+) -> dict[str, PrincipalInertia]:
     """The inertials of bodies that are fixed to the first of them, which moves or is fixed to the world.
 
     merge: whether the first of them may have the inertia of all. boxes: principal axes that bodies must have.
     """
     own = {
-        b.name: _principal(b.mass, b.com, b.inertia, boxes.get(b.name))
+        b.name: principal_inertia(b.mass, b.com, b.inertia, boxes.get(b.name))
         for b in group
         if b.mass or np.any(b.inertia)
     }
@@ -107,56 +91,34 @@ def _of_group(
             )
         else:
             notes.ignored("its inertia is that of no body, and it does not move", f"body {name!r}")
-    own = {name: _possible(x) for name, x in own.items()}
+    own = {name: x.consistent() for name, x in own.items()}
     if moves:
         own |= _first_of_moving(group[0], own, notes)
     return own
 
 
-def _first_of_moving(body: Body, own: dict[str, Inertial], notes: ExportNotes) -> dict[str, Inertial]:
+def _first_of_moving(body: Body, own: dict[str, PrincipalInertia], notes: ExportNotes) -> dict[str, PrincipalInertia]:
     """The inertial of a moving body if it lacks mass or inertia, which MuJoCo requires.
 
     A massless body to which a body with mass is fixed needs none.
     """
     first = own.get(body.name)
     others = [x for name, x in own.items() if name != body.name]
-    if first is None and any(not x.moves_nothing for x in others):
+    if first is None and any(not moves_nothing(x) for x in others):
         return {}
-    if first is not None and not first.moves_nothing:
+    if first is not None and not moves_nothing(first):
         return {}
     if first is None:
-        first = Inertial(0.0, (0, 0, 0), np.zeros(3), np.eye(3))
+        first = PrincipalInertia(0.0, (0, 0, 0), np.zeros(3), np.eye(3))
     notes.changed(
         f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} (SI units) stands for zero",
         f"body {body.name!r}",
     )
-    moments = np.maximum(first.moments, WRITTEN_INSTEAD)
-    return {body.name: _possible(Inertial(max(first.mass, WRITTEN_INSTEAD), first.com, moments, first.R))}
+    first = replace(first, mass=max(first.mass, WRITTEN_INSTEAD))
+    return {body.name: first.consistent(WRITTEN_INSTEAD)}
 
 
-def _principal(mass: Any, com: Any, inertia: Any, axes: np.ndarray | None = None) -> Inertial:
-    """The principal moments and axes of an inertia matrix; exact if it is diagonal. Given axes are used."""
-    I = np.array(inertia, float)
-    com = tuple(float(x) for x in com)
-    if axes is not None:
-        return Inertial(float(mass), com, np.diag(axes.T @ I @ axes).copy(), axes)
-    if not (I - np.diag(np.diag(I))).any():
-        return Inertial(float(mass), com, np.diag(I).copy(), np.eye(3))
-    moments, R = np.linalg.eigh(I)
-    return Inertial(float(mass), com, moments, R if np.linalg.det(R) > 0 else -R)
-
-
-def _possible(x: Inertial) -> Inertial:
-    """The inertial with the smallest moment raised until the floats satisfy the triangle inequality."""
-    moments = np.maximum(x.moments, 0.0)
-    a, b, c = np.argsort(moments)
-    moments[a] = max(moments[a], moments[c] - moments[b])
-    while moments[a] + moments[b] < moments[c]:
-        moments[a] = np.nextafter(moments[a], np.inf)
-    return Inertial(max(x.mass, 0.0), x.com, moments, x.R)
-
-
-def _total(group: list[Body]) -> Inertial:
+def _total(group: list[Body]) -> PrincipalInertia:
     """The inertial of all bodies of a group together, in the frame of the first one."""
     poses = {group[0].name: (np.eye(3), np.zeros(3))}
     mass, moment, about = 0.0, np.zeros(3), np.zeros((3, 3))
@@ -172,4 +134,4 @@ def _total(group: list[Body]) -> Inertial:
         about = about + R @ np.array(body.inertia, float) @ R.T + parallel_axis_term(m, c)
     com = moment / mass if mass else np.zeros(3)
     I = about - parallel_axis_term(mass, com)
-    return _principal(mass, com, (I + I.T) / 2)
+    return principal_inertia(mass, com, (I + I.T) / 2)
