@@ -167,7 +167,7 @@ def starts_line(starts: int) -> None:
 def excitation_lines(name: str, seeds: int) -> None:
     """Condition numbers of planned motions of a robot, and of the best of 1,000 random ones."""
     m = robot(name)
-    search = search_of(m, samples=480)  # between which a motion exceeds its limits by a thousandth at most
+    search = search_of(m, samples=672)  # between which a motion exceeds its limits by a thousandth at most
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         random = [random_motion(search, rng) for _ in range(1000)]

@@ -16,12 +16,12 @@ from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.samples import double_pendulum
 
 
-def search_of(m: zw.Mechanism, criterion="condition", samples=60) -> Search:
+def search_of(m: zw.Mechanism, criterion="condition", samples=84) -> Search:
     times = np.arange(samples) * 10.0 / samples
     return Search(
         compiled_functions(m, ("inertia",)),
         base_parameters(m, kinds="inertia"),
-        FourierSeries.at(times, 10.0, 5),
+        FourierSeries.at(times, 10.0, 7),
         _limits_of(m, 0.9, None, None, None),
         criterion,
     )
@@ -29,11 +29,11 @@ def search_of(m: zw.Mechanism, criterion="condition", samples=60) -> Search:
 
 def test_a_planned_motion_is_much_better_than_random_ones():
     m = robot("panda")
-    planned = zw.identify.excitation(m, kinds="inertia", starts=8, perturbations=8)
+    planned = zw.identify.excitation(m, kinds="inertia", starts=4, perturbations=2)
     search, rng = search_of(m), np.random.default_rng(0)
     random = [random_motion(search, rng) for _ in range(300)]
     best = min(search.condition(z) for z in random if search.is_within(z))
-    assert planned.condition <= best / 2.4 and planned.random_condition > 2 * planned.condition
+    assert planned.condition <= best / 3 and planned.random_condition > 2 * planned.condition
 
 
 def test_the_motion_keeps_every_limit_and_begins_and_ends_at_rest():
@@ -72,8 +72,8 @@ def test_gradients_are_those_of_finite_differences(criterion):
 def test_d_optimality_shrinks_the_confidence_ellipsoid():
     m = double_pendulum()
     planned = zw.identify.excitation(m, criterion="information", starts=4, perturbations=4)
-    times = np.arange(60) * 10.0 / 60
-    search = Search(compiled_functions(m), base_parameters(m), FourierSeries.at(times, 10.0, 5),
+    times = np.arange(84) * 10.0 / 84
+    search = Search(compiled_functions(m), base_parameters(m), FourierSeries.at(times, 10.0, 7),
                     _limits_of(m, 0.9, None, None, None), "information")  # fmt: skip
     rng = np.random.default_rng(1)
     random = min(search.criterion_of(random_motion(search, rng)) for _ in range(200))

@@ -79,7 +79,7 @@ def excitation(
     mechanism: Mechanism,
     *,
     duration: float = 10.0,
-    harmonics: int = 5,
+    harmonics: int = 7,
     kinds: Sequence[str] | None = None,
     criterion: Criterion = "condition",
     velocity_limits: ArrayLike | None = None,
@@ -87,7 +87,7 @@ def excitation(
     effort_limits: ArrayLike | None = None,
     margin: float = 0.9,
     starts: int = 24,
-    perturbations: int = 400,
+    perturbations: int = 100,
     seconds: float | None = None,
     seed: int = 0,
 ) -> Excitation:
@@ -95,9 +95,10 @@ def excitation(
     gradients.
 
     mechanism: with revolute and prismatic joints alone; their limits bound the coordinates, +-pi where there
-    are none. duration: of one period [s]. harmonics: of the Fourier series, at least 2. kinds: as for
-    `regressor`. criterion: "condition" minimises the condition number of the base regressor, "information"
-    the volume of the confidence ellipsoid (D-optimality).
+    are none. duration: of one period [s]. harmonics: of the Fourier series, at least 2; more of them
+    tell more, by greater accelerations. kinds: as for `regressor`. criterion: "condition" minimises the
+    condition number of the base regressor, "information" the volume of the confidence ellipsoid
+    (D-optimality).
     velocity_limits, acceleration_limits, effort_limits: (nv,) [SI]; by default those of the joints, else 2
     rad/s or m/s for velocities, and none. Forces are those of the mechanism's own parameters. margin: the
     fraction of the limits that may be used.
