@@ -80,6 +80,22 @@ def test_pages_with_code_cells_begin_with_front_matter():
         assert "\n```python\n" not in text, f"{page}: a cell is fenced as {{code-cell}} python"
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("JAX", "use_jax"), ("PyTorch", "use_pytorch"), ("CasADi Ipopt", "use_casadi"),
+        ("FMI FMU", "export_fmu"), ("WebAssembly", "export_wasm"), ("C C99", "export_c"),
+        ("URDF MJCF", "convert_formats"), ("MCAP Foxglove", "save_and_reload_runs"),
+        ("Gymnasium", "learning_environments"),
+    ],
+)  # fmt: skip
+def test_the_search_of_the_site_finds_the_page_of_a_program(words, page):
+    """It ranks pages that have a word in a heading before all others."""
+    text = (DOCS / "howto" / f"{page}.md").read_text("utf-8")
+    headings = re.sub(r"\W", " ", " ".join(re.findall(r"^#+ (.*)$", text, re.MULTILINE))).split()
+    assert set(words.split()) <= set(headings)
+
+
 def test_the_change_log_lists_every_renamed_name():
     """The table of renamed names has every old spelling that gives a DeprecationWarning, with the new one."""
     table = "\n".join(

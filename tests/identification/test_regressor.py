@@ -124,6 +124,25 @@ def test_the_compiled_regressor_is_that_on_floats():
     np.testing.assert_array_equal(single, compiled[0])
 
 
+def test_a_given_array_takes_the_result():
+    m = double_pendulum()
+    for count in ((), (5,), (3, 4)):
+        q, v, a = np.random.default_rng(0).normal(size=(3, *count, 2))
+        expected = zw.identify.regressor(m, q, v, a)
+        out = np.full(expected.shape, np.nan)
+        assert zw.identify.regressor(m, q, v, a, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+    for wrong, error, what in (
+        (np.zeros((3, 4, 2, 9)), ShapeError, r"out must have the shape \(3, 4, 2, 20\)"),
+        (np.zeros(expected.shape, "float32"), StateError, "out must be .* of float64; it is of float32"),
+        (np.zeros(expected.shape[::-1]).T, StateError, "out must be contiguous"),
+    ):
+        with pytest.raises(error, match=what):
+            zw.identify.regressor(m, q, v, a, out=wrong)
+    with pytest.raises(DescriptionError, match="out= is for compiled"):
+        zw.identify.regressor(m, q, v, a, compiled=False, out=out)
+
+
 def test_the_symbolic_regressor_gives_the_textbook_equations():
     """Double pendulum with symbols: Y pi - tau simplifies to zero."""
     m1, m2, l1, l2, g = sp.symbols("m1 m2 l1 l2 g", positive=True)

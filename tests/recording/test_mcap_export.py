@@ -125,7 +125,7 @@ def test_a_recording_of_one_world_without_its_dimension_is_refused(tmp_path):
 
 def test_without_mcap_the_fix_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcap", None)
-    with pytest.raises(MissingExtraError, match="pip install 'mcap"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'zwang\[mcap\]'"):
         zw.save(simulated(furuta(**FURUTA)), tmp_path / "a.mcap")
     assert not list(tmp_path.iterdir())
 

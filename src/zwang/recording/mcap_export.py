@@ -69,7 +69,7 @@ class Message(NamedTuple):
 def mcap_bytes(run: xr.Dataset) -> bytes:
     """The content of the MCAP file of a recording. Raises MissingExtraError without the library mcap."""
     if find_spec("mcap") is None:
-        raise MissingExtraError("export to MCAP needs the library mcap: pip install 'mcap>=1.2.1'")
+        raise MissingExtraError("export to MCAP needs the library mcap: pip install 'zwang[mcap]'")
     content = io.BytesIO()
     writer = importlib.import_module("mcap.writer").Writer(content)
     writer.start(profile="", library="zwang")
