@@ -2,10 +2,12 @@
 
     python benchmarks/exports.py
     python benchmarks/exports.py --fmu humanoid.xml
+    python benchmarks/exports.py --page
 
 Needs a C compiler with -fstack-usage (gcc), `size` of the binutils, node, and `pip install '.[test,export]'`.
 One world falls or swings from its initial state without control; times are medians of 11 runs. With --fmu the
 mechanism of a file falls as an FMU in FMPy, in co-simulation and in model exchange, beside zwang's own run.
+With --page a page simulates the Furuta pendulum again in Chromium, after a change of a parameter.
 """
 
 from __future__ import annotations
@@ -119,12 +121,48 @@ def compare_fmu(path: Path, duration: float, exchanged: float) -> None:
         )
 
 
+def time_page(steps: int = 10_000) -> None:
+    """Print the shortest time of a new simulation in a page, and its largest difference to zwang's own."""
+    from tests.viewer.chromium import Browser  # noqa: PLC0415
+
+    set_mass = """(() => {{
+      const {{ bar }} = zwang.simulation.rows.find((row) => row.slider.name === 'm_p');
+      bar.value = {mass};
+      bar.dispatchEvent(new Event('input'));
+      bar.dispatchEvent(new Event('change'));
+    }})(); zwang.simulation.update()"""
+    for integrator in ("euler", "implicitfast", "rk4"):
+        settings = {"duration": steps * 1e-3, "step": 1e-3, "integrator": integrator, "control": 0.002}
+        run = zw.simulate(furuta(), {"alpha": 0.3}, params=FURUTA, **settings)
+        with tempfile.TemporaryDirectory() as name:
+            page = Path(name) / "page.html"
+            zw.save_html(run, page, resimulate=True)
+            browser = Browser(Path(name) / "profile")
+            browser.open(page.as_uri() + "#t=0")
+            browser.until("zwang.simulation.drawn !== undefined")
+            times = []
+            for k in range(RUNS):
+                browser.run(set_mass.format(mass=0.03 + 1e-3 * k))
+                note = str(browser.run("zwang.simulation.note.textContent"))
+                times.append(float(re.search(r"steps in ([\d.]+) ms", note)[1]))
+            found = browser.run("({ q: Array.from(zwang.playback.q), steps: zwang.simulation.data.steps })")
+            browser.close()
+        last = FURUTA | {"m_p": 0.03 + 1e-3 * (RUNS - 1)}
+        again = zw.simulate(furuta(), {"alpha": 0.3}, params=last, **settings)
+        expected = again.q.values[0, found["steps"]]
+        error = np.abs(np.reshape(found["q"], expected.shape) - expected).max()
+        print(f"{steps} steps of {integrator} in the page: {min(times):.1f} ms, difference {error:.1e}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fmu", type=Path, help="a file whose mechanism falls as an FMU")
-    chosen = parser.parse_args().fmu
-    if chosen is not None:
-        return compare_fmu(chosen, 1.5, 0.15)
+    parser.add_argument("--page", action="store_true", help="a page that simulates again, in Chromium")
+    options = parser.parse_args()
+    if options.page:
+        return time_page()
+    if options.fmu is not None:
+        return compare_fmu(options.fmu, 1.5, 0.15)
     for title, (make, q0) in CASES.items():
         m = make()
         with tempfile.TemporaryDirectory() as name:
