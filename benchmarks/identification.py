@@ -64,9 +64,10 @@ def regressor_line(name: str, base: str, states: int) -> None:
         error = max(error, abs(Y @ pi - tau).max() / abs(tau).max())
     q, v, a = random_states(m, BATCH, rng)
     ours = []
+    Y = zw.identify.regressor(m, q, v, a)
     for _ in range(50):
         start = time.perf_counter()
-        zw.identify.regressor(m, q, v, a)
+        zw.identify.regressor(m, q, v, a, out=Y)
         ours.append((time.perf_counter() - start) / BATCH)
     line = f"{name:16} nv {m.nv:3d}   error {error:.1e}   {1e9 * np.median(ours):8.0f} ns"
     print(line + (f"   {peer(m, name, base, q, v, a, float(np.median(ours)))}" if pin else ""), flush=True)

@@ -242,6 +242,34 @@ def test_filtered_positions_give_the_parameters():
         float(p.value) for p in zw.identify.parameters(true)], atol=0.03)  # fmt: skip
 
 
+def test_delayed_forces_are_read_later():
+    """Each force is recorded late by a time of its own; the motion is known at every time."""
+    true = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)
+    dynamics, w = zw.compile(true).inverse_dynamics, np.array([3.0, 4.1])
+
+    def motion_at(t):
+        angle = t[:, None] * w
+        return np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)
+
+    t, late = np.arange(2000) * 0.002, np.array([0.0073, -0.0031])
+    q, v, a = motion_at(t)
+    tau = np.stack([dynamics(*motion_at(t - lag))[:, k] for k, lag in enumerate(late)], axis=1)
+    args, given = (true, t, q, tau), {"v": v, "a": a}
+    residuals = {}
+    for name, delay in (("none", 0.0), ("half", late / 2), ("true", late)):
+        record = zw.identify.measurements(*args, **given, delay=delay)
+        expected = dynamics(record.q, record.v, record.a)
+        residuals[name] = abs(record.tau - expected).max() / abs(expected).max()
+    assert residuals["true"] < 1e-6 and residuals["half"] > 1e-3 and residuals["none"] > residuals["half"]
+    for delay, error, what in (
+        ([0.1], ShapeError, "one for each of the 2 velocities"),
+        (np.nan, ShapeError, "finite time"),
+        (100.0, StateError, "fewer than 20 samples remain"),
+    ):
+        with pytest.raises(error, match=what):
+            zw.identify.measurements(*args, **given, delay=delay)
+
+
 def spoiled(change) -> dict[str, np.ndarray]:
     exact, _, _ = record("ur10")
     data = {name: np.array(getattr(exact, name)) for name in ("time", "q", "v", "a", "tau")}

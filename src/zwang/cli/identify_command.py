@@ -60,6 +60,7 @@ Fixed = Annotated[
         negative=(),
     ),
 ]
+Delay = Annotated[float, Parameter(help="Delay of the records of forces behind those of the motion [s].")]
 Stribeck = Annotated[
     list[str] | None,
     Parameter(
@@ -104,6 +105,7 @@ def identify(
     out_file: FittedModel = None,
     kind: Kinds = None,
     cutoff: Cutoff = None,
+    delay: Delay = 0.0,
     estimator: Estimator = "weighted",
     robust: Robust = False,
     method: Method = "forces",
@@ -134,7 +136,7 @@ def identify(
     if not data.exists():
         raise LoadError(missing_file_message(data, (".csv",)))
     m = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
-    samples = zw.identify.read_csv(m, data, cutoff=cutoff, check_units=check_units)
+    samples = zw.identify.read_csv(m, data, cutoff=cutoff, delay=delay, check_units=check_units)
     loss = "huber" if robust else "linear"
     if method == "forces":
         kinds = kind or ("inertia", "armature", "damping", "friction")

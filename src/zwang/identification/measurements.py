@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 from scipy.signal import butter, sosfiltfilt
 
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 LEAST_SAMPLES = 20  # of a record; a fit needs more, depending on its parameters
 UNEVEN = 0.01  # relative deviation of the sampling intervals from their median that counts as even
@@ -79,6 +80,7 @@ def measurements(
     v: ArrayLike | None = None,
     a: ArrayLike | None = None,
     cutoff: float | None = None,
+    delay: ArrayLike = 0.0,
     check_units: bool = True,
 ) -> Measurements:
     """Checked samples of a motion, with velocities and accelerations by central differences if not given.
@@ -90,6 +92,9 @@ def measurements(
     so that no phase is lost; three periods of the cutoff are left out at both ends. A fit then passes tau and
     the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at
     least five times the highest frequency of the motion. By default nothing is filtered.
+    delay [s]: of the records of tau behind those of q, v and a; a number, or one for each velocity (nv,). The
+    forces are read that much later, between the samples by cubic splines; negative where the motion is late.
+    Of several delays, the true one leaves the smallest residuals in a fit.
     check_units: whether to reject magnitudes that indicate wrong units.
 
     Raises ShapeError and StateError that name the joint and the sample: values that are not finite, too few
@@ -108,6 +113,7 @@ def measurements(
     _check_motion(m, coordinates)
     if check_units:
         _check_angles(m, coordinates)
+    t, coordinates, forces, given = _without_delay(t, coordinates, forces, given, delay)
     record = _differentiated(m, t, coordinates, forces, given, cutoff)
     if check_units:
         _check_velocities(m, record)
@@ -183,6 +189,29 @@ def _check_angles(m: Mechanism, q: np.ndarray) -> None:
                 f"joint {joint.name!r} turns to {largest:.4g}, beyond {bound / 2:.4g} rad; this looks like "
                 "degrees: give radians, or check_units=False"
             )
+
+
+def _without_delay(
+    t: np.ndarray, q: np.ndarray, tau: np.ndarray, given: dict[str, np.ndarray], delay: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The samples with tau(t + delay) for tau(t), without those at whose time there is none."""
+    lags = validation.real_values(delay, "delay")
+    if lags.shape not in ((), tau.shape[1:]) or not np.isfinite(lags).all():
+        raise ShapeError(
+            f"delay must be a finite time in seconds, or one for each of the {tau.shape[1]} velocities; it "
+            f"is {short_repr(delay)}"
+        )
+    if not lags.any():
+        return t, q, tau, given
+    lags = np.broadcast_to(lags, tau.shape[1:])
+    rows = (t + lags.max() <= t[-1]) & (t + lags.min() >= t[0])
+    if np.count_nonzero(rows) < LEAST_SAMPLES:
+        raise StateError(
+            f"with a delay of {abs(lags).max():g} s, fewer than {LEAST_SAMPLES} samples remain of "
+            f"{t[-1] - t[0]:g} s; give a longer record, or the delay in seconds"
+        )
+    shifted = [CubicSpline(t, x)(t[rows] + lag) for x, lag in zip(tau.T, lags, strict=True)]
+    return t[rows], q[rows], np.stack(shifted, axis=1), {name: x[rows] for name, x in given.items()}
 
 
 def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,

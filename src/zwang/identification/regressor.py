@@ -84,7 +84,9 @@ def regressor(
     scalars = [_scalars(x, name) for name, x in given.items()]
     is_symbolic = any(x.dtype == object and not are_constant(*x.flat) for x in scalars)
     if out is not None and (is_symbolic or not compiled or independent is not None):
-        raise DescriptionError("out= is for compiled regressors of numbers, without independent=; leave it out")
+        raise DescriptionError(
+            "out= is for compiled regressors of numbers, without independent=; leave it out"
+        )
     if is_symbolic:
         if independent is not None:
             raise DescriptionError(
@@ -234,8 +236,10 @@ class CompiledRegressor:
         if out.shape != shape:
             raise ShapeError(f"out must have the shape {shape}; its shape is {out.shape}")
         if out.dtype != float or not out.flags.c_contiguous or not out.flags.writeable:
-            raise StateError(f"out must be contiguous, writeable and of float64; it is of {out.dtype}, with the "
-                             f"strides {out.strides}")  # fmt: skip
+            raise StateError(
+                f"out must be contiguous, writeable and of float64; it is of {out.dtype}, with the strides "
+                f"{out.strides}"
+            )
         self._regressor.compute_into((q, v, a, *control), [out.reshape(*q.shape[:-1], -1)])
         return out
 

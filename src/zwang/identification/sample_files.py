@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import LoadError, did_you_mean
@@ -18,13 +19,18 @@ MOST_VALUES = 200_000_000  # of a file
 
 @validated_arguments()
 def read_csv(
-    mechanism: Mechanism, path: str | Path, *, cutoff: float | None = None, check_units: bool = True
+    mechanism: Mechanism,
+    path: str | Path,
+    *,
+    cutoff: float | None = None,
+    delay: ArrayLike = 0.0,
+    check_units: bool = True,
 ) -> Measurements:
     """Measurements of a motion from a CSV file with a header, checked as by `measurements`.
 
     Columns, in any order: "time" [s]; "q_NAME" of every coordinate and "tau_NAME" of every velocity, with
     the names of `mechanism.coordinate_names` and `mechanism.speed_names`; either all or none of "v_NAME",
-    and of "a_NAME". cutoff [Hz], check_units: as for `measurements`.
+    and of "a_NAME". cutoff [Hz], delay [s], check_units: as for `measurements`.
     Raises LoadError, with the line and the column, for a missing or unknown column, or what is no number;
     and what `measurements` raises.
     """
@@ -51,7 +57,7 @@ def read_csv(
     if "time" not in at:
         raise LoadError(f"{path}: there is no column 'time'; its columns are {', '.join(header)}")
     return measurements(m, rows[:, at["time"]], values["q"], values["tau"], v=values.get("v"),
-                        a=values.get("a"), cutoff=cutoff, check_units=check_units)  # fmt: skip
+                        a=values.get("a"), cutoff=cutoff, delay=delay, check_units=check_units)  # fmt: skip
 
 
 def _rows_of(path: Path) -> tuple[list[str], np.ndarray]:

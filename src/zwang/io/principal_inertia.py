@@ -1,4 +1,4 @@
-"""Inertias in principal axes, as other programs accept them: the floats satisfy the triangle inequality exactly."""
+"""Inertias in principal axes, whose floats satisfy the triangle inequality exactly, as MuJoCo requires."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere
 
 LEAST_MASS, LEAST_MOMENT = 2e-15, 1.2e-14  # kg, kg m^2: above what MuJoCo requires of a moving link
-MARGIN = 1e-13  # of the largest moment: MuJoCo adds inertias of links, with rounding, before it checks the sum
+MARGIN = (
+    1e-13  # of the largest moment: MuJoCo adds inertias of links, with rounding, before it checks the sum
+)
 
 
 def rpy_of(R: Any) -> tuple[float, float, float]:

@@ -1,9 +1,8 @@
-"""Elements <inertial> that MuJoCo accepts: no moment exceeds the sum of the others, and moving bodies have mass."""
+"""Elements <inertial> that MuJoCo accepts: consistent moments, and mass in every moving body."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,9 @@ def _of_group(
     return own
 
 
-def _first_of_moving(body: Body, own: dict[str, PrincipalInertia], notes: ExportNotes) -> dict[str, PrincipalInertia]:
+def _first_of_moving(
+    body: Body, own: dict[str, PrincipalInertia], notes: ExportNotes
+) -> dict[str, PrincipalInertia]:
     """The inertial of a moving body if it lacks mass or inertia, which MuJoCo requires.
 
     A massless body to which a body with mass is fixed needs none.
