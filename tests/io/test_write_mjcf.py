@@ -119,6 +119,8 @@ def assert_same_in_mujoco(old, new, seed, shapes=1e-12):
     assert a.ncon == b.ncon and a.nefc == b.nefc
     scale = max(1.0, np.abs(a.qacc).max(initial=0))
     close(a.qacc / scale, b.qacc / scale, "accelerations with contacts", 1e-6)
+    scale = max(1.0, np.abs(a.sensordata).max(initial=0))
+    close(a.sensordata / scale, b.sensordata / scale, "sensor data", 1e-6)
 
 
 @pytest.mark.parametrize("path", GYM, ids=lambda path: path.stem)

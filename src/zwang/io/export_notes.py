@@ -41,11 +41,14 @@ class ExportNotes:
         """
         self.notes.append(Note("unsupported", f"{why}; with strict=False {instead}", where))
 
-    def other_parts(self) -> None:
-        """Note the parts of the fields that no writer has, such as those of a newer version."""
+    def other_parts(self, written: tuple[str, ...] = ()) -> None:
+        """Note the parts of the fields that no writer has, such as those of a newer version.
+
+        written: further fields that this writer has.
+        """
         for field in fields(self.mechanism):
             value = getattr(self.mechanism, field.name)
-            if field.name not in WRITTEN_FIELDS and isinstance(value, tuple):
+            if field.name not in (*WRITTEN_FIELDS, *written) and isinstance(value, tuple):
                 for part in value:
                     name = getattr(part, "name", "")
                     self.ignored(f"it is not written to {self.format}", f"{field.name}: {name!r}")

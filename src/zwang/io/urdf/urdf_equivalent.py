@@ -41,6 +41,8 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
                 f"contact exclusion of {' and '.join(map(repr, contact.bodies))}",
             )
     m = mechanism.replace(
+        sensors=(),
+        cameras=(),
         constraints=constraints, forces=forces, tendons=(), contacts=(), keyframes=(), home=None,
         gravity=GRAVITY, options=Options(),
     )  # fmt: skip

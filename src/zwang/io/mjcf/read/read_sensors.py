@@ -10,6 +10,7 @@ import numpy as np
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.sensor_kinds import CAMERA_MODES, SENSOR_KINDS
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
 from zwang.mechanism.sensors import (
@@ -35,36 +36,13 @@ from zwang.mechanism.sensors import (
 )
 
 SENSOR, OBJECT, GEOM = (numbers_of(kind) for kind in (mujoco.mjtSensor, mujoco.mjtObj, mujoco.mjtGeom))
-_KINDS = {
-    SiteSensor: {"ACCELEROMETER": "accelerometer", "VELOCIMETER": "velocimeter", "GYRO": "gyro",
-                 "FORCE": "force", "TORQUE": "torque", "MAGNETOMETER": "magnetometer"},
-    JointSensor: {"JOINTPOS": "position", "JOINTVEL": "velocity", "JOINTACTFRC": "actuator_force",
-                  "JOINTLIMITPOS": "limit_position", "JOINTLIMITVEL": "limit_velocity",
-                  "JOINTLIMITFRC": "limit_force", "BALLQUAT": "quaternion",
-                  "BALLANGVEL": "angular_velocity"},
-    TendonSensor: {"TENDONPOS": "position", "TENDONVEL": "velocity", "TENDONACTFRC": "actuator_force",
-                   "TENDONLIMITPOS": "limit_position", "TENDONLIMITVEL": "limit_velocity",
-                   "TENDONLIMITFRC": "limit_force"},
-    ActuatorSensor: {"ACTUATORPOS": "position", "ACTUATORVEL": "velocity", "ACTUATORFRC": "force"},
-    FrameSensor: {"FRAMEPOS": "position", "FRAMEQUAT": "quaternion", "FRAMEXAXIS": "x_axis",
-                  "FRAMEYAXIS": "y_axis", "FRAMEZAXIS": "z_axis", "FRAMELINVEL": "linear_velocity",
-                  "FRAMEANGVEL": "angular_velocity", "FRAMELINACC": "linear_acceleration",
-                  "FRAMEANGACC": "angular_acceleration"},
-    SubtreeSensor: {"SUBTREECOM": "mass_centre", "SUBTREELINVEL": "linear_velocity",
-                    "SUBTREEANGMOM": "angular_momentum"},
-    DistanceSensor: {"GEOMDIST": "distance", "GEOMNORMAL": "normal", "GEOMFROMTO": "segment"},
-    GlobalSensor: {"CLOCK": "time", "E_POTENTIAL": "potential_energy", "E_KINETIC": "kinetic_energy"},
-}  # fmt: skip
-_SINGLE = {"TOUCH": TouchSensor, "RANGEFINDER": RangeSensor, "CAMPROJECTION": CameraSensor,
-           "INSIDESITE": InsideSensor, "CONTACT": ContactSensor, "USER": UserSensor}  # fmt: skip
 _TYPES: dict[int, tuple[Any, str]] = {
     getattr(SENSOR, f"mjSENS_{name}"): (kind, spelling)
-    for kind, names in (*_KINDS.items(), *((kind, {name: ""}) for name, kind in _SINGLE.items()))
+    for kind, names in SENSOR_KINDS.items()
     for name, spelling in names.items()
     if hasattr(SENSOR, f"mjSENS_{name}")  # versions of MuJoCo differ in their sensors
 }
 """The class and the kind of each sensor type of MuJoCo."""
-_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
 
 
 class SensorReader:
@@ -286,7 +264,7 @@ def cameras(source: MjcfModel) -> tuple[Camera, ...]:
                 resolution=tuple(int(n) for n in m.cam_resolution[k]),
                 sensor_size=zeroed(m.cam_sensorsize[k]),
                 focal_length=_focal_length(m, k),
-                mode=_MODES[int(m.cam_mode[k])],
+                mode=CAMERA_MODES[int(m.cam_mode[k])],
                 target=source.name("body", target) if target >= 0 else None,
             )
         )

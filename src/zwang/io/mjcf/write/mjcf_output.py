@@ -13,6 +13,7 @@ from zwang.io.export_notes import ExportNotes
 from zwang.io.meshes.mesh_export import MeshExport
 from zwang.io.unique_names import UniqueNames
 from zwang.io.xml_writer import XmlElement, is_xml_text
+from zwang.mechanism.bodies import Frame
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import Mechanism
@@ -27,10 +28,12 @@ class MjcfOutput:
     """The parts of an MJCF file.
 
     mechanism: has only elements that MJCF has, see `mjcf_equivalent`. names: by kind of element.
-    sites, geoms: elements by body, in addition to frames and shapes. shape_names: of shapes without a name to
-    which other elements refer, by body and index. geom_frames: the geoms around which tendons wrap, by frame.
+    sites, geoms, cameras: elements by body, sites and geoms in addition to frames and shapes. shape_names: of
+    shapes without a name to which other elements refer, by body and index. geom_frames: the geoms around
+    which tendons wrap, by frame.
     height_fields: the names of the assets, by heights, extent and base. fluid_attributes: of shapes around
-    which a fluid flows as around ellipsoids, by body and index.
+    which a fluid flows as around ellipsoids, by body and index. site_shapes: the attributes type and size of
+    sites that are the zones of sensors.
     """
 
     mechanism: Mechanism
@@ -43,11 +46,17 @@ class MjcfOutput:
     geom_frames: dict[str, str] = field(default_factory=dict)
     height_fields: dict[Any, str] = field(default_factory=dict)
     fluid_attributes: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    site_shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cameras: dict[str, list[XmlElement]] = field(default_factory=dict)
+    _shaped: dict[Any, str] = field(default_factory=dict)
     _points: list[tuple[str, Any, Any, str]] = field(default_factory=list)
 
     @staticmethod
-    def of(mechanism: Mechanism, notes: ExportNotes, path: Path) -> MjcfOutput:
-        """The output for a mechanism, with the names of its parts."""
+    def of(mechanism: Mechanism, original: Mechanism, notes: ExportNotes, path: Path) -> MjcfOutput:
+        """The output for a mechanism, with the names of its parts.
+
+        original: of which the mechanism is the equivalent; it has the sensors and cameras.
+        """
         out = MjcfOutput(mechanism, notes, MeshExport(path))
         shapes = [g.name for b in mechanism.bodies for g in b.geometry] + [g.name for g in mechanism.geometry]
         parts = {
@@ -60,6 +69,8 @@ class MjcfOutput:
             "pair": [],
             "constraint": [c.name for c in mechanism.constraints if c.name],
             "keyframe": [k.name for k in mechanism.keyframes if k.name],
+            "sensor": [s.name for s in original.sensors],
+            "camera": [c.name for c in original.cameras],
         }
         for kind, names in parts.items():
             table = out.names[kind] = UniqueNames(["world"] if kind == "body" else [])
@@ -103,6 +114,16 @@ class MjcfOutput:
         node = XmlElement("site", {"name": written, **pose_attributes(p, np.eye(3) if R is None else R)})
         self.sites.setdefault(body, []).append(node)
         return written
+
+    def shaped_site(self, frame: Frame, name: str, shape: dict[str, Any]) -> str:
+        """The name of a further site at a frame, with this shape; it is made unless there is one."""
+        key = (frame.body, frame.name, str(shape))
+        if key not in self._shaped:
+            written = self._shaped[key] = self.names["frame"].assign(self.names["frame"].free(name))
+            pose = pose_attributes(frame.position, frame.orientation)
+            self.sites.setdefault(frame.body, []).append(XmlElement("site", {"name": written, **pose}))
+            self.site_shapes[written] = shape
+        return self._shaped[key]
 
 
 def pose_attributes(position: Any, orientation: Any) -> dict[str, Any]:

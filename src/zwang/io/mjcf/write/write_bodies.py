@@ -104,6 +104,10 @@ class _BodyWriter:
                 pose = pose_attributes(frame.position, frame.orientation)
                 node.children.append(XmlElement("site", {"name": name, **pose}))
         node.children += out.sites.get(body, [])
+        for site in node.children:
+            if site.name == "site":
+                site.attributes.update(out.site_shapes.get(site.attributes["name"], {}))
+        node.children += out.cameras.get(body, [])
 
     def joint(self, joint: MovingJoint) -> XmlElement:
         """The element <joint>."""

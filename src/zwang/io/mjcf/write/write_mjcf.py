@@ -16,11 +16,13 @@ from zwang.io.mjcf.write.write_fluids import add_fluid_geoms
 from zwang.io.mjcf.write.write_forces import actuator_nodes, tendon_nodes
 from zwang.io.mjcf.write.write_geoms import asset_node
 from zwang.io.mjcf.write.write_options import keyframe_nodes, option_node
+from zwang.io.mjcf.write.write_sensors import camera_nodes, check_shapes, sensor_nodes
 from zwang.io.xml_writer import XmlElement, as_xml_text, document, is_xml_text
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 from zwang.mechanism.type_validation import validated_arguments
 
+WRITTEN = ("sensors", "cameras")  # in addition to what each writer writes
 LONGEST_CHAIN = 240  # of bodies, for readers that limit how deep elements are nested
 
 
@@ -28,8 +30,9 @@ LONGEST_CHAIN = 240  # of bodies, for readers that limit how deep elements are n
 def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bool = True) -> Report:
     """Write a mechanism to an MJCF file, and its meshes to OBJ files in the folder STEM_meshes beside it.
 
-    `zw.load` and MuJoCo read a mechanism with the same mass matrix, bias forces, poses, limits and actuator
-    forces. Angles are in radians, and numbers have all digits. Files are replaced completely or not at all.
+    `zw.load` and MuJoCo read a mechanism with the same mass matrix, bias forces, poses, limits, actuator
+    forces and sensors. Angles are in radians, and numbers have all digits. Files are replaced completely or
+    not at all.
     path: the file, usually with the ending .xml.
     strict: raise FormatError for parts that MJCF cannot say, such as hard constraints; with strict=False they
         are omitted, or written as the report says.
@@ -41,10 +44,11 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     check_values(mechanism, "MJCF")
     _check_depth(mechanism)
     notes = ExportNotes(mechanism, "MJCF")
-    notes.other_parts()
+    notes.other_parts(WRITTEN)
     file = Path(path)
-    out = MjcfOutput.of(mjcf_equivalent(mechanism, notes), notes, file)
-    root = _root(out, mechanism.inputs)
+    plain = mechanism.replace(sensors=(), cameras=())  # of whose parts they may name some that MJCF lacks
+    out = MjcfOutput.of(mjcf_equivalent(plain, notes), mechanism, notes, file)
+    root = _root(out, mechanism)
     notes.check(strict)
     m = out.mechanism
     counts = (
@@ -68,7 +72,7 @@ def _check_depth(mechanism: Mechanism) -> None:
             )
 
 
-def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> XmlElement:
+def _root(out: MjcfOutput, original: Mechanism) -> XmlElement:
     """The element <mujoco>."""
     name = out.mechanism.name
     if not is_xml_text(name):
@@ -81,9 +85,12 @@ def _root(out: MjcfOutput, inputs: tuple[str, ...]) -> XmlElement:
         "tendon": tendon_nodes(out),
         "equality": equality_nodes(out),
         "actuator": actuator_nodes(out),
-        "keyframe": keyframe_nodes(out, inputs),
+        "keyframe": keyframe_nodes(out, original.inputs),
     }
+    sensors = sensor_nodes(out, original.sensors)
+    out.cameras = camera_nodes(out, original.cameras)
     world, option = world_node(out), option_node(out)
+    sections["sensor"] = check_shapes(out, sensors, world)
     assets = asset_node(out)
     root = XmlElement("mujoco", {"model": as_xml_text(name)})
     root.add(

@@ -1,0 +1,98 @@
+"""Sensors and cameras in MJCF files that zwang writes: MuJoCo's sensor data are those of the first file."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import zwang as zw
+from tests.io.round_trip import loaded, rewritten
+from tests.oracles import sensor_models
+from zwang.mechanism.samples import FURUTA, furuta
+
+GROUPS = (
+    sensor_models.mounted_sensors,
+    sensor_models.coordinate_sensors,
+    sensor_models.frame_sensors,
+    sensor_models.geometry_sensors,
+    sensor_models.contact_sensors,
+)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_sensors_of_every_kind_have_the_data_of_mujoco(group, tmp_path):
+    first, second = tmp_path / "first.xml", tmp_path / "written.xml"
+    first.write_text(sensor_models.model_text(group(), equalities=sensor_models.EQUALITIES))
+    m = loaded(first, strict=False)
+    n = rewritten(m, tmp_path, strict=False)
+    assert [s.name for s in n.sensors] == [s.name for s in m.sensors]
+    assert [type(s) for s in n.sensors] == [type(s) for s in m.sensors]
+    models = [mujoco.MjModel.from_xml_path(str(path)) for path in (first, second)]
+    for seed in range(2):
+        old, new = (sensor_models.random_data(model, seed).sensordata for model in models)
+        np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(old).max()))
+    again = rewritten(n, tmp_path)
+    assert again.sensors == n.sensors and len(again.frames) == len(n.frames)
+
+
+def test_cameras_are_those_of_the_mechanism(tmp_path):
+    m = loaded_text(sensor_models.model_text([]), tmp_path)
+    cameras = [
+        *m.cameras,
+        zw.Camera("far", "b", sensor_size=(0.01, 0.02), focal_length=(0.0123, 0.02), resolution=(640, 480)),
+        zw.Camera("follower", "a", (1, 2, 3), mode="targetbody", target="f"),
+    ]
+    m = m.replace(cameras=cameras)
+    n = rewritten(m, tmp_path)
+    assert {c.name for c in n.cameras} == {c.name for c in cameras}
+    for old in m.cameras:
+        new = n.camera(old.name)
+        assert (old.name, old.body, old.mode, old.target) == (new.name, new.body, new.mode, new.target)
+        assert old.resolution == new.resolution
+        lens = ("sensor_size", "focal_length") if any(old.sensor_size) else ("fovy",)
+        for name in ("position", "orientation", *lens):
+            np.testing.assert_allclose(getattr(new, name), getattr(old, name), rtol=2e-7, atol=1e-15)
+
+
+def loaded_text(text, folder):
+    (folder / "model.xml").write_text(text)
+    return loaded(folder / "model.xml")
+
+
+def test_zones_of_one_frame_are_sites_of_their_own(tmp_path):
+    m = furuta(**FURUTA).replace(
+        sensors=[
+            zw.TouchSensor("ball", "pendulum", zw.Sphere(0.1)),
+            zw.TouchSensor("box", "pendulum", zw.Box(0.1, 0.2, 0.3)),
+            zw.InsideSensor("same", "arm", "pendulum", zw.Box(0.1, 0.2, 0.3)),
+        ]
+    )
+    n = rewritten(m, tmp_path)
+    assert [s.zone for s in n.sensors] == [s.zone for s in m.sensors]
+    assert len(n.frames) == 2
+    for frame in n.frames:
+        assert (frame.body, frame.position) == ("pendulum", (0, 0, 0))
+
+
+def test_a_sensor_of_a_part_that_mjcf_lacks_is_omitted_with_a_note(tmp_path):
+    plane = zw.Plane(name="lid")  # which MJCF has in the world only
+    body = zw.Body("box", zw.Revolute("turn"), mass=1, inertia=(1, 1, 1), geometry=[plane])
+    floor = zw.Sphere(0.1, name="stone", position=(0, 0, -3))
+    sensors = [
+        zw.DistanceSensor("height", "distance", ("shape", "lid"), ("shape", "stone")),
+        zw.GlobalSensor("clock", "time"),
+    ]
+    m = zw.Mechanism("box", [body], geometry=[floor], sensors=sensors)
+    report = zw.write_mjcf(m, tmp_path / "m.xml", strict=False)
+    (note,) = (note for note in report.of_kind("ignored") if "sensor" in note.where)
+    assert note.where == "sensor 'height'" and note.what == "shape 'lid' is not in the file"
+    assert [s.name for s in loaded(tmp_path / "m.xml").sensors] == ["clock"]
+
+
+def test_urdf_has_no_sensors(tmp_path):
+    motor = zw.Motor("push", "j")
+    body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("m", [body], forces=[motor], sensors=[zw.ActuatorSensor("force", "force", "push")])
+    report = zw.write_urdf(m, tmp_path / "m.urdf", strict=False)
+    assert [note.where for note in report.of_kind("ignored")] == ["sensors: 'force'"]
