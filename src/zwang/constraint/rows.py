@@ -335,22 +335,25 @@ class Rows:
 
     def without_groups(self) -> Rows:
         """All rows, those of groups included, in one table; contacts are in the order of their pairs."""
-        return self._listed(range(len(self)), lambda group, k: True)
+        return self._listed(range(len(self)), lambda group, k: True)[0]
 
-    def only_active(self) -> Rows:
-        """The active rows in one table, as `without_groups`, where `active` are constants."""
+    def only_active(self) -> tuple[Rows, list[int]]:
+        """The active rows in one table, as `without_groups`, and their numbers among all rows; on floats."""
         own = [i for i, is_active in enumerate(self.active) if is_active]
         return self._listed(own, lambda group, k: group.active[k] > 0)
 
-    def _listed(self, own: Sequence[int], listed: Callable[[RowGroup, int], Any]) -> Rows:
-        """These of the rows, and the blocks of groups that are listed."""
-        nv, screws, found = self.J.shape[1], self.screws, {}
+    def _listed(self, own: Sequence[int], listed: Callable[[RowGroup, int], Any]) -> tuple[Rows, list[int]]:
+        """These of the rows, and the blocks of groups that are listed, with their numbers."""
+        nv, screws, blocks, first = self.J.shape[1], self.screws, list[tuple[int, Rows, int]](), len(self)
         for group in self.row_groups:
             assert screws is not None
             chosen = [(place, k) for k, place in enumerate(group.order) if listed(group, k)]
-            found.update({place: group.block(k, screws, nv) for place, k in chosen})
+            blocks += [(place, group.block(k, screws, nv), first + k * group.size) for place, k in chosen]
+            first += len(group) * group.size
         rows = replace(self.select(own), row_groups=(), screws=None, of_worlds=None)
-        return concatenated([rows, *(block for _, block in sorted(found.items()))], nv)
+        blocks.sort(key=lambda block: block[0])
+        numbers = [*own, *(start + i for _, block, start in blocks for i in range(len(block)))]
+        return concatenated([rows, *(block for _, block, _ in blocks)], nv), numbers
 
     def indices(self, *kinds: str) -> list[int]:
         """The numbers of the rows of these kinds."""

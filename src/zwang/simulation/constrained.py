@@ -37,7 +37,7 @@ from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, value_is_constant, where
+from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, where
 from zwang.solver.linearised import KnownSolution
 from zwang.solver.noslip import Noslip, without_slip
 from zwang.solver.solution import Solution
@@ -64,6 +64,11 @@ class ConstrainedSolution(NamedTuple):
         """The generalised force of all constraints, J^T f = M (a - a_free) (nv,) [N m, N]."""
         deviation = self.solution.acceleration - self.problem.a_free
         return self.problem.force_of(deviation) + self.nonideal_force
+
+    def of_active_rows(self) -> tuple[Rows, np.ndarray]:
+        """The active rows in one table, and the force of each; on floats."""
+        rows, numbers = self.rows.only_active()
+        return rows, np.array([float(self.solution.force_of(i)) for i in numbers])
 
     @property
     def nonideal_force_is_finite(self) -> Any:
@@ -148,25 +153,10 @@ def solve_constrained(
         return _solution_with_friction(
             context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options
         )
-    rows = active_rows(context, warm_start=as_warm_start(start))
+    rows = constraint_rows(context, warm_start=as_warm_start(start))
     # the independent accelerations of a coordinate reduction have no links
     rows = rows if independent is None else rows.without_groups()
     return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)
-
-
-def active_rows(context: RowContext, *, warm_start: Any = None) -> Rows:
-    """The constraint rows, contacts included; on floats only those that are active, in one table."""
-    return without_inactive_rows(constraint_rows(context, warm_start=warm_start))
-
-
-def without_inactive_rows(rows: Rows) -> Rows:
-    """The active rows in one table, where it is known which are active, as on floats; else all rows."""
-    if rows.of_worlds is not None:
-        return rows
-    groups = rows.row_groups
-    known = all(value_is_constant(active) for active in [*rows.active, *(g.any_active for g in groups)])
-    known = known and all(value_is_constant(g.active[k]) for g in groups for k in range(len(g)))
-    return rows.only_active() if known else rows
 
 
 def solution_of_rows(
@@ -273,9 +263,9 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
     """
     released = bearings.released
     if released is None:
-        return active_rows(context).without_groups(), None
+        return constraint_rows(context).without_groups(), None
     kinematics = released.kinematics(context.q, context.v)
-    rows = active_rows(
+    rows = constraint_rows(
         context._replace(
             mechanism=released.mechanism,
             q=kinematics.q,

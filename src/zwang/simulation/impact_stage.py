@@ -55,7 +55,6 @@ from zwang.scalar import (
     where,
     while_loop,
 )
-from zwang.simulation.constrained import without_inactive_rows
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.simulation.solver_status import CONVERGED, solver_status, worst_solver_status
@@ -307,7 +306,7 @@ def _impact_problem(model: ConstraintModel, state: State, t: Any) -> tuple[Gauss
     mechanism = model.mechanism
     kinematics = Kinematics(mechanism.tree, state.q, state.v)
     pairs = hard_contact_pairs(candidate_pairs(mechanism))
-    rows = without_inactive_rows(impact_rows(_context(model, kinematics, t), pairs))
+    rows = impact_rows(_context(model, kinematics, t), pairs)
     parents = tuple(velocity_parents(mechanism.tree))
     return GaussProblem(crba_of(kinematics), np.zeros(mechanism.nv), parents), rows
 

@@ -16,6 +16,7 @@ import numpy as np
 from zwang.constraint.row_arrays import PER_ROW
 from zwang.constraint.rows import Cone, Rows, no_rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
+from zwang.scalar import zeros
 from zwang.solver.cones import projected
 from zwang.solver.solution import Solution
 
@@ -36,26 +37,29 @@ def projected_gauss_seidel(
     tolerance: of the largest change in one sweep, relative to the largest force. iterations: the limit of
     sweeps. start (nv,) is not used; the forces start at zero.
     """
+    all_rows, (rows, numbers) = rows, rows.only_active()
     M, J = np.asarray(problem.M, float), np.asarray(rows.J, float)
     M_inv_JT = np.linalg.solve(M, J.T)
     AR = J @ M_inv_JT + np.diag(np.asarray(rows.R, float))
     b = J @ np.asarray(problem.a_free, float) - np.asarray(rows.aref, float)
     f, count, done = np.zeros(len(rows)), 0, len(rows) == 0
-    is_active = np.asarray(rows.active, bool)
-    single_rows = [i for i, kind in enumerate(rows.kinds) if kind != "cone" and is_active[i]]
-    cones = [cone for cone in rows.cones if is_active[cone.start]]
+    single_rows = [i for i, kind in enumerate(rows.kinds) if kind != "cone"]
     while not done and count < iterations:
         previous = f.copy()
         for i in single_rows:
             # f_i = P(f_i - ((A + R) f + a0 - aref)_i / (A + R)_ii)
             f[i] -= (AR[i] @ f + b[i]) / AR[i, i]
             f[i] = _admissible(rows, i, f[i])
-        for cone in cones:
+        for cone in rows.cones:
             _relax_cone(cone, AR, b, f)
         count += 1
         done = np.abs(f - previous).max() <= tolerance * np.abs(f).max()
     a = np.asarray(problem.a_free, float) + M_inv_JT @ f
-    return Solution(a, f, count, bool(done))
+    force = zeros(all_rows.count)
+    for i, x in zip(numbers, f, strict=True):
+        force = force.set(i, x)
+    own = scalar_array([force[i] for i in range(len(all_rows))])
+    return Solution(a, own, count, bool(done), row_force=force)
 
 
 def _admissible(rows: Rows, i: int, f: float) -> float:

@@ -86,7 +86,8 @@ def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
     """
     if not value_is_constant(found.converged) or found.converged:
         return found
-    for name, row, x in zip(rows.names, rows.J, rows.aref, strict=True):
+    active, _ = rows.only_active()
+    for name, row, x in zip(active.names, active.J, active.aref, strict=True):
         if not np.isfinite(np.array([*row, x], float)).all():
             raise SolveError(
                 f"the rows of constraint {name!r} are not finite in this state: numbers overflow, or the "

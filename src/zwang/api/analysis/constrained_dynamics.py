@@ -135,9 +135,9 @@ def constrained_dynamics(
         except np.linalg.LinAlgError:
             _check_inertia(m, crba(m.tree, q))
             raise
-    problem, rows, solution = found[:3]
+    problem, solution = found.problem, found.solution
     _check_inertia(m, problem.M, solution.acceleration)
-    a, force = np.asarray(solution.acceleration, float), np.asarray(solution.force, float)
+    a, (rows, force) = np.asarray(solution.acceleration, float), found.of_active_rows()
     forces: dict[str, list[float]] = {}
     shares: dict[str, float] = {}
     for name, f, share in zip(rows.names, force, row_costs(rows, a, force), strict=True):

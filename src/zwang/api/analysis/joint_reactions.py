@@ -121,8 +121,9 @@ def _checked_control(mechanism: Mechanism, control: Any) -> dict[str, float]:
 def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
     """The power f . J v of the rows of each constraint."""
     powers: dict[str, float] = {}
-    speeds = np.asarray(found.rows.J, float).reshape(-1, len(v)) @ v
-    for name, f, speed in zip(found.rows.names, found.solution.force, speeds, strict=True):
+    rows, force = found.of_active_rows()
+    speeds = np.asarray(rows.J, float).reshape(-1, len(v)) @ v
+    for name, f, speed in zip(rows.names, force, speeds, strict=True):
         powers[name] = powers.get(name, 0.0) + float(f) * float(speed)
     return powers
 
