@@ -1,65 +1,106 @@
-"""Factorisations of matrices: L^T D L with the sparsity of a tree, sparse L^T D L, small dense Cholesky,
-elimination.
-"""
+"""Factorisations of matrices, entry by entry: sparse L^T D L, small dense Cholesky, elimination."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.scalar import is_zero, sqrt
 
 
-def ltdl(H: Any, parents: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
-    """L and 1/D of H = L^T D L with the sparsity of a tree (Featherstone 2008, Table 6.3).
+class Factors(NamedTuple):
+    """The factors of a symmetric positive definite matrix H = L^T D L (n, n), see `factor`.
 
-    H: symmetric positive definite (n, n). parents: parents[k] < k is the next generalised velocity towards
-    the root, or -1. L is unit lower triangular, with entries L[k][i] for ancestors i of k only: there is no
-    fill-in.
+    L is unit lower triangular: its row k has entries in columns[k], and ones on the diagonal, which are not
+    stored. reciprocals (n,): 1/D.
     """
-    n = len(parents)
+
+    H: Any
+    columns: Sequence[Sequence[int]]
+    L: Any
+    reciprocals: np.ndarray
+
+    def solve(self, b: Any) -> np.ndarray:
+        """H^-1 b (n,) = L^-1 D^-1 L^-T b (Featherstone 2008, Table 6.5)."""
+        return self.solve_scaled(self.solve_transposed(b))
+
+    def update(self, J: Any, D: Any) -> Factors:
+        """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
+        H = [[self.H[i][j] for j in range(i + 1)] for i in range(len(self.H))]
+        for row, filled, d in zip(J, _filled_columns(J), D, strict=True):
+            for k in filled:
+                for j in (j for j in filled if j <= k):
+                    H[k][j] = H[k][j] + d * row[k] * row[j]
+        return factor(H)
+
+    def solve_transposed(self, b: Any) -> np.ndarray:
+        """x (n,) of L^T x = b: the vector whose square x^T D^-1 x is b^T H^-1 b."""
+        x = list(b)
+        for k in reversed(range(len(x))):
+            if is_zero(x[k]):
+                continue
+            for i in self.columns[k]:
+                x[i] = x[i] - self.L[k][i] * x[k]
+        return np.array(x)
+
+    def solve_scaled(self, b: Any) -> np.ndarray:
+        """x (n,) of D L x = b."""
+        x = list(b * self.reciprocals)
+        for k in range(len(x)):
+            for i in self.columns[k]:
+                x[k] = x[k] - self.L[k][i] * x[i]
+        return np.array(x)
+
+
+def factor(H: Any, parents: Sequence[int] | None = None) -> Factors:
+    """The factors of a symmetric positive definite matrix H (n, n), whose lower triangle is read, with its
+    sparsity (Featherstone 2008, Table 6.3).
+
+    Rows are eliminated from the last to the first. parents: H has the sparsity of a tree, where parents[k] <
+    k is the next generalised velocity towards the root, or -1; then there is no fill-in. By default the
+    structural zeros of H are passed over, but for those that fill in.
+    """
+    n = len(H)
+    columns = _with_fill_in(H) if parents is None else [ancestors(parents, k) for k in range(n)]
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
     reciprocals: list[Any] = [None] * n
     for k in reversed(range(n)):
         reciprocals[k] = 1 / A[k][k]
-        above = ancestors(parents, k)
-        for i in above:
+        for i in sorted(columns[k], reverse=True):
             a = A[k][i] * reciprocals[k]
-            for j in [i, *ancestors(parents, i)]:
+            for j in (j for j in columns[k] if j <= i):
                 A[i][j] = A[i][j] - a * A[k][j]
             A[k][i] = a
-    return A, reciprocals
+    return Factors(H, columns, A, np.array(reciprocals))
 
 
-def ltdl_solve(L: Any, reciprocals: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x (n,) of L^T D L x = b, with the factors of `ltdl` (Featherstone 2008, Table 6.5)."""
-    return solve_unit_lower(L, parents, solve_transposed_unit_lower(L, parents, b) * np.array(reciprocals))
+def _with_fill_in(H: Any) -> list[list[int]]:
+    """The columns left of the diagonal of each row of L that are not zero, from the structural zeros of H."""
+    columns = [{i for i in range(k) if not is_zero(H[k][i])} for k in range(len(H))]
+    for own in reversed(columns):
+        for i in own:
+            columns[i] |= {j for j in own if j < i}
+    return [sorted(own) for own in columns]
 
 
-def solve_transposed_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x (n,) of L^T x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
-    x = list(b)
-    for k in reversed(range(len(x))):
-        if is_zero(x[k]):
-            continue
-        for i in ancestors(parents, k):
-            x[i] = x[i] - L[k][i] * x[k]
-    return np.array(x)
+def weighted_transpose(J: Any, D: Any, y: Any) -> np.ndarray:
+    """J^T D y (n,), for J (k, n), the diagonal D (k,) and y (k,)."""
+    total: list[Any] = [0] * np.shape(J)[1]
+    for row, filled, d, x in zip(J, _filled_columns(J), D, y, strict=True):
+        for k in filled:
+            total[k] = total[k] + row[k] * (d * x)
+    return np.array(total)
 
 
-def solve_unit_lower(L: Any, parents: Sequence[int], b: Any) -> np.ndarray:
-    """x (n,) of L x = b, with the L of `ltdl` (Featherstone 2008, Table 6.5)."""
-    x = list(b)
-    for k in range(len(x)):
-        for i in ancestors(parents, k):
-            x[k] = x[k] - L[k][i] * x[i]
-    return np.array(x)
+def _filled_columns(J: Any) -> list[list[int]]:
+    """The columns of each row that are not structurally zero."""
+    return [[j for j, x in enumerate(row) if not is_zero(x)] for row in J]
 
 
 def tree_product(H: Any, parents: Sequence[int], x: Any) -> np.ndarray:
-    """H x (n,) for a symmetric matrix (n, n) with the sparsity of a tree, as `ltdl` has it."""
+    """H x (n,) for a symmetric matrix (n, n) with the sparsity of a tree, as `factor` has it."""
     columns: list[list[int]] = [[*reversed(ancestors(parents, i)), i] for i in range(len(parents))]
     for i in range(len(parents)):
         for j in ancestors(parents, i):
@@ -98,69 +139,6 @@ def cholesky_solve(L: Any, b: Any) -> np.ndarray:
     for i in reversed(range(n)):
         x[i] = (x[i] - sum((L[k][i] * x[k] for k in range(i + 1, n)), start=0)) * L[i][i]
     return np.array(x)
-
-
-def sparse_ltdl(H: Any) -> tuple[list[list[Any]], list[Any]]:
-    """L and 1/D of a symmetric positive definite H = L^T D L, as `ltdl`, with the structural sparsity of H
-    itself.
-
-    Rows are eliminated from the last to the first, and structural zeros are skipped: the mass matrix of a
-    tree has no fill-in.
-    """
-    n = len(H)
-    A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
-    reciprocals: list[Any] = [None] * n
-    for k in reversed(range(n)):
-        reciprocals[k] = 1 / A[k][k]
-        row = A[k]
-        filled = [i for i in range(k) if not is_zero(row[i])]
-        for i in reversed(filled):
-            a = row[i] * reciprocals[k]
-            for j in filled:
-                if j <= i:
-                    A[i][j] = A[i][j] - a * row[j]
-            row[i] = a
-    return A, reciprocals
-
-
-def sparse_ltdl_solve(L: Any, reciprocals: Any, b: Any) -> np.ndarray:
-    """x (n,) of L^T D L x = b, with the factors of `sparse_ltdl`."""
-    n = len(L)
-    x = list(b)
-    filled = [[i for i in range(k) if not is_zero(L[k][i])] for k in range(n)]
-    for k in reversed(range(n)):
-        for i in filled[k]:
-            x[i] = x[i] - L[k][i] * x[k]
-    for k in range(n):
-        x[k] = x[k] * reciprocals[k]
-        for i in filled[k]:
-            x[k] = x[k] - L[k][i] * x[i]
-    return np.array(x)
-
-
-def updated_solver(M: Any, A: Any, D: Any) -> tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]:
-    """The functions solve(b) = (M + A^T D A)^-1 b, for b (n,), and weighted_transpose(y) = A^T D y, for y
-    (k,).
-
-    M (n, n): symmetric positive definite. A (k, n). D (k,): a diagonal. The matrix is factored once, by
-    `sparse_ltdl`.
-    """
-    columns = [[j for j, x in enumerate(row) if not is_zero(x)] for row in A]
-    H = [[M[i][j] for j in range(i + 1)] for i in range(len(M))]
-    for row, filled, d in zip(A, columns, D, strict=True):
-        for k in filled:
-            for j in (j for j in filled if j <= k):
-                H[k][j] = H[k][j] + d * row[k] * row[j]
-    factors = sparse_ltdl(H)
-
-    def weighted_transpose(y: Any) -> np.ndarray:
-        total: list[Any] = [0] * len(M)
-        for row, filled, d, x in zip(A, columns, D, y, strict=True):
-            for k in filled:
-                total[k] = total[k] + row[k] * (d * x)
-        return np.array(total)
-
-    return lambda b: sparse_ltdl_solve(*factors, b), weighted_transpose
 
 
 def gaussian_elimination(A: Any, b: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.blocked_ldlt import ActiveBlocks, BlockedLDLT, BlockPattern
-from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.scalar import (
     ActiveIndices,
@@ -130,7 +130,7 @@ class UpdatedMatrix:
     def _solve_sparse(self, entries: set[tuple[int, int]], H: MutableArray, b: Any) -> np.ndarray:
         n = range(self.n)
         lower = [[H[self._position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
-        return sparse_ltdl_solve(*sparse_ltdl(lower), b)
+        return factor(lower).solve(b)
 
     def _has(self, columns: Columns) -> bool:
         """Whether the dense matrix with these rows and columns has entries of every state only."""

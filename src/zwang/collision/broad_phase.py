@@ -42,8 +42,7 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     near = d @ d < reach * reach
     if pair.kinds not in CONVEX:
         return near
-    boxes = lambda: where(_boxes_overlap(pair, a, b, margin), 1.0, 0.0)  # noqa: E731
-    return cond(near, boxes, lambda: 0.0) > 0
+    return cond(near, lambda: where(_boxes_overlap(pair, a, b, margin), 1.0, 0.0), lambda: 0.0) > 0
 
 
 def _boxes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape, margin: Any) -> Any:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import updated_solver
+from zwang.algebra.factorization import factor, weighted_transpose
 from zwang.constraint.hard import velocity_level_rows_at
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.dynamics.crba import crba
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
@@ -95,7 +96,7 @@ def project_state(
 
     def iterate(s: _ProjectionState) -> _ProjectionState:
         A, a, violation = velocity_level_rows_at(mechanism, s.q, t)
-        correction = _corrector(crba(mechanism.tree, s.q), A, inverse_weights, compliance)
+        correction = _corrector(mechanism, s.q, A, inverse_weights, compliance)
         residual = A @ s.v + a
         dq = correction(violation)
         step_scale = minimum(1, divide(LARGEST_STEP, maximum(_max_norm(dq), LARGEST_STEP)))
@@ -115,14 +116,14 @@ def project_velocity(
     mechanism: Mechanism, inverse_weights: InverseWeights, q: Any, v: Any, A: Any, a: Any
 ) -> np.ndarray:
     """The velocities nearest to v, in the metric of the mass matrix, with A v = -a; A (k, nv), a (k,)."""
-    correction = _corrector(crba(mechanism.tree, q), A, inverse_weights)
+    correction = _corrector(mechanism, q, A, inverse_weights)
     for _ in range(2):
         v = v + correction(A @ v + a)
     return v
 
 
 def _corrector(
-    M: Any, A: Any, inverse_weights: InverseWeights, compliance: float = COMPLIANCE
+    mechanism: Mechanism, q: Any, A: Any, inverse_weights: InverseWeights, compliance: float = COMPLIANCE
 ) -> Callable[[Any], np.ndarray]:
     """The function of y (k,) that gives the correction x (nv,) = -(M + A^T A / R)^-1 A^T y / R."""
     row_inverse_weights = [
@@ -134,8 +135,10 @@ def _corrector(
     single = equal(largest + DOUBLE_RESOLUTION * largest, largest)
     R = where(single, SINGLE_PRECISION_COMPLIANCE, compliance)
     smallest = 1e-8 * largest
-    solved, pull = updated_solver(M, A, [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights])
-    return lambda y: -solved(pull(y))
+    D = [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights]
+    M = factor(crba(mechanism.tree, q), velocity_parents(mechanism.tree))
+    factors = M.update(A, D)
+    return lambda y: -factors.solve(weighted_transpose(A, D, y))
 
 
 def _max_norm(values: Iterable[Any]) -> Any:

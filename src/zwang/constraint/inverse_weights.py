@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.constraint.softness import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
@@ -96,9 +96,9 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     for tree in _velocities_of_trees(parents):
         number = {-1: -1} | {k: n for n, k in enumerate(tree)}
         own_parents = [number[parents[k]] for k in tree]
-        factors = ltdl(M[np.ix_(tree, tree)], own_parents)
+        factors = factor(M[np.ix_(tree, tree)], own_parents)
         for k, unit in zip(tree, np.eye(len(tree), dtype=int), strict=True):
-            inverse[tree, k] = ltdl_solve(*factors, own_parents, unit)
+            inverse[tree, k] = factors.solve(unit)
     return np.array(inverse.tolist()).reshape(M.shape)  # of floats, if all entries are
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.crba import symmetric
 from zwang.dynamics.rnea import vee
@@ -129,5 +129,5 @@ def _transform_wrench(f: Any, R: Any, p: Any) -> np.ndarray:
 def _solve_joint(D: Any, B: Any) -> np.ndarray:
     """D^-1 B for the small symmetric matrix D of one joint."""
     chain = [k - 1 for k in range(len(D))]
-    L, reciprocals = ltdl(D, chain)
-    return np.stack([ltdl_solve(L, reciprocals, chain, column) for column in B.T], axis=1)
+    factors = factor(D, chain)
+    return np.stack([factors.solve(column) for column in B.T], axis=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.rnea import bias_forces_of
 from zwang.kinematics.kinematics import Kinematics
@@ -29,9 +29,7 @@ def solve_mass_matrix(tree: Tree, M: Any, b: Any) -> np.ndarray:
     """M^-1 b (nv,) by the L^T D L factorisation with the sparsity of the tree (Featherstone 2008, Tables 6.3
     and 6.5).
     """
-    parents = velocity_parents(tree)
-    L, reciprocals = ltdl(M, parents)
-    return ltdl_solve(L, reciprocals, parents, b)
+    return factor(M, velocity_parents(tree)).solve(b)
 
 
 def forward_dynamics_crba(tree: Tree, q: Any, v: Any, tau: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import Factors, factor
 from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
 from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.coulomb_friction import (
@@ -85,17 +85,14 @@ class FreeMotion(NamedTuple):
     """The mass matrix M, its factors, and the free acceleration, of which forces are added up."""
 
     M: np.ndarray
-    factors: tuple[Any, Any]
+    factors: Factors
     parents: list[int]
     a_free: np.ndarray
 
     def under(self, force: Any) -> GaussProblem:
         """Gauss's problem with a further generalised force (nv,)."""
-        a_free = self.a_free if is_zero(force) else self.a_free + self._accelerations(force)
+        a_free = self.a_free if is_zero(force) else self.a_free + self.factors.solve(np.asarray(force))
         return GaussProblem(self.M, a_free, tuple(self.parents))
-
-    def _accelerations(self, force: Any) -> np.ndarray:
-        return ltdl_solve(*self.factors, self.parents, np.asarray(force))
 
 
 def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
@@ -109,10 +106,8 @@ def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
 def free_motion(kinematics: Kinematics, tau: Any) -> FreeMotion:
     """The mass matrix with its factors, and a_free = M^-1 (tau - h(q, v))."""
     M, parents = crba_of(kinematics), velocity_parents(kinematics.tree)
-    factors = ltdl(M, parents)
-    return FreeMotion(
-        M, factors, parents, ltdl_solve(*factors, parents, np.array(tau) - bias_forces_of(kinematics))
-    )
+    factors = factor(M, parents)
+    return FreeMotion(M, factors, parents, factors.solve(np.array(tau) - bias_forces_of(kinematics)))
 
 
 def solve_constrained(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
@@ -47,7 +47,7 @@ def conjugate_gradient(
     to the largest generalised force in it. iterations: the iteration limit. Every row must be soft (R > 0).
     Source: Nocedal, Wright, Numerical Optimization (2006), Section 5.2, method "PR+".
     """
-    primal, factors = PrimalCost(problem, rows), sparse_ltdl(problem.M)
+    primal, factors = PrimalCost(problem, rows), factor(problem.M, problem.parents)
 
     def gradient(a: Any, y: MutableArray) -> tuple[Any, Any]:
         smooth_force, constraint_force = primal.smooth_force(a), primal.constraint_force(y)
@@ -63,7 +63,7 @@ def conjugate_gradient(
         length = primal.exact_line_search((s.a, s.y), s.p, Jp, s.g, first_step=s.length)
         a, y = s.a + length * s.p, primal.advanced_residual(s.y, length, Jp)
         g, done = gradient(a, y)
-        z = sparse_ltdl_solve(*factors, g)
+        z = factors.solve(g)
         # Polak-Ribiere with restart: beta = max(0, g^T (z - z_old) / g_old^T z_old), p = beta p - z
         beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST_SCALE), 0.0)
         p = beta * s.p - z
@@ -73,7 +73,7 @@ def conjugate_gradient(
     initial = np.array(problem.a_free if start is None else start)
     y = primal.residual(initial)
     g, done = gradient(initial, y)
-    z = sparse_ltdl_solve(*factors, g)
+    z = factors.solve(g)
     last = while_loop(unfinished, iterate, _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, done))
     f = primal.forces(last.a)
     own = scalar_array([f[i] for i in range(len(rows))])

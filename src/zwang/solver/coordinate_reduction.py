@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import sparse_ltdl, sparse_ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
@@ -136,7 +136,7 @@ def _projected(
         [[unit[i] if i == j else 0 for j in range(m)] for i in range(m)]
     ).reshape(m, m)
     force = V.T @ (M @ (problem.a_free - p))
-    free = sparse_ltdl_solve(*sparse_ltdl(inertia), force) if m else np.zeros(0)
+    free = factor(inertia).solve(force) if m else np.zeros(0)
     parents = tuple(range(-1, m - 1))
     return GaussProblem(inertia, free, parents), rows.replaced(J=rows.J @ V, aref=rows.aref - rows.J @ p)
 
@@ -154,14 +154,14 @@ def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
     gramian = rows @ rows.T
     largest = max_abs(np.diag(gramian))
     ridge = RELATIVE_RIDGE * where(largest > 0, largest, 1)
-    factors = sparse_ltdl(
+    factors = factor(
         [[gramian[i][j] + (ridge if i == j else 0) for j in range(i + 1)] for i in range(len(used))]
     )
-    f = sparse_ltdl_solve(*factors, rows @ constraint_force)
+    f = factors.solve(rows @ constraint_force)
     # rounding of the factors divided by the ridge is in the null space of the Gramian, which takes it away
-    f = gramian @ sparse_ltdl_solve(*factors, f)
+    f = gramian @ factors.solve(f)
     for _ in range(REFINEMENTS):
-        f = f + sparse_ltdl_solve(*factors, rows @ (constraint_force - rows.T @ f))
+        f = f + factors.solve(rows @ (constraint_force - rows.T @ f))
     found = dict(zip(used, f, strict=True))
     return scalar_array([found.get(i, 0) for i in range(len(A))])
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
-from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
+from zwang.algebra.factorization import Factors, factor
 from zwang.constraint.row_arrays import WorldRows
 from zwang.constraint.rows import scalar_array
 from zwang.dynamics.gauss import GaussProblem
@@ -104,7 +104,7 @@ class DualForm(NamedTuple):
     status: MutableArray
     rows: WorldRows
     problem: GaussProblem
-    factors: Any
+    M: Factors
     count: int
 
     @property
@@ -178,7 +178,7 @@ class DualForm(NamedTuple):
 
     def solution(self, point: _Forces, status: MutableArray) -> Solution:
         """a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f, and the force and the status of every row."""
-        p, items, (L, reciprocals) = self.p, self.rows.items, self.factors
+        p, items = self.p, self.rows.items
 
         def add_row(k: Any, g: np.ndarray) -> np.ndarray:
             return g + point.f[k] * _row(p.X, k)
@@ -192,7 +192,7 @@ class DualForm(NamedTuple):
             return p.for_all_rows(store, zeros(items.size))
 
         generalised_force = p.for_all_rows(add_row, np.zeros(len(self.problem.a_free)))
-        change = solve_unit_lower(L, self.problem.parents, generalised_force * np.array(reciprocals))
+        change = self.M.solve_scaled(generalised_force)
         f = by_number(point.f)
         own = scalar_array([f[i] for i in range(self.count)])
         a = self.problem.a_free + change
@@ -201,22 +201,22 @@ class DualForm(NamedTuple):
 
 def dual_form(problem: GaussProblem, rows: WorldRows, count: int) -> DualForm:
     """The dual form of the active rows of each world; count: the number of rows outside groups."""
-    factors = ltdl(problem.M, problem.parents)
-    return DualForm(*_dual_problem(problem, rows, factors), rows, problem, factors, count)
+    M = factor(problem.M, problem.parents)
+    return DualForm(*_dual_problem(problem, rows, M), rows, problem, M, count)
 
 
-def _dual_problem(problem: GaussProblem, rows: WorldRows, factors: Any) -> tuple[DualProblem, MutableArray]:
+def _dual_problem(problem: GaussProblem, rows: WorldRows, M: Factors) -> tuple[DualProblem, MutableArray]:
     """The problem in dual form, and the initial status of its rows."""
     n = rows.items.lane_count
     blocks, pairs = (table([-(-k // of) for k in range(rows.items.size + 1)])[n] for of in (SIDE, 2))
-    X, numbers, status = _row_arrays(problem, rows, factors[0], n)
-    A = _delassus_matrix(X, np.array(factors[1]), pairs)
+    X, numbers, status = _row_arrays(problem, rows, M, n)
+    A = _delassus_matrix(X, M.reciprocals, pairs)
     lower, upper = numbers.get("lower"), numbers.get("upper")
     return DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
 
 
 def _row_arrays(
-    problem: GaussProblem, rows: WorldRows, L: Any, n: Any
+    problem: GaussProblem, rows: WorldRows, M: Factors, n: Any
 ) -> tuple[MutableArray, dict[str, MutableArray], MutableArray]:
     """X, y0, D and bounds of all rows, and their initial status.
 
@@ -228,7 +228,7 @@ def _row_arrays(
     def enter(k: Any, carry: Any) -> Any:
         X, numbers, status = carry
         J, D, bounds, known = rows.jacobian(k), rows.value("D", k), rows.force_bounds(k), rows.known_status(k)
-        for j, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
+        for j, x in enumerate(M.solve_transposed(J)):
             X = X.set((k, j), x)
         y0 = J @ problem.a_free - rows.value("aref", k)
         values = {"y0": y0, "D": D, "lower": bounds[0], "upper": bounds[1]}

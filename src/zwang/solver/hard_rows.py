@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, solve_transposed_unit_lower, solve_unit_lower
+from zwang.algebra.factorization import Factors, factor
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -74,13 +74,13 @@ class _GatheredRows(NamedTuple):
 class _GatheredProblem(NamedTuple):
     """The contact problem of the active rows.
 
-    count: the number of rows. factors: of M. X (n, nv): L^-T J^T by rows. scale (n,): the factors by which
+    count: the number of rows. M: its factors. X (n, nv): L^-T J^T by rows. scale (n,): the factors by which
     the forces of `contacts` are forces.
     """
 
     contacts: ContactProblem
     gathered: _GatheredRows
-    factors: tuple[Any, Any]
+    M: Factors
     X: MutableArray
     scale: MutableArray
     count: Any
@@ -136,16 +136,16 @@ def _gathered_problem(problem: GaussProblem, rows: Rows) -> _GatheredProblem:
     capacity = gathered.lower.shape[0]
     count = lane_maximum(gathered.count, capacity)
     gathered = _without_unused_blocks(gathered, count, width)
-    L, reciprocals = ltdl(problem.M, problem.parents)
-    X, g = _row_arrays(problem, primal, rows, gathered, L, count, width)
+    M = factor(problem.M, problem.parents)
+    X, g = _row_arrays(problem, primal, rows, gathered, M, count, width)
     first, last = _tree_ranges(problem, X, count * width)
-    G = _delassus_matrix(X, np.array(reciprocals), gathered.R, first, last, count * width)
+    G = _delassus_matrix(X, M.reciprocals, gathered.R, first, last, count * width)
     p = ContactProblem(
         count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
         gathered.associated,
     )  # fmt: skip
     p, scale = scaled_problem(p, gathered.friction)
-    return _GatheredProblem(p, gathered, (L, reciprocals), X, scale, count * width)
+    return _GatheredProblem(p, gathered, M, X, scale, count * width)
 
 
 def _largest_block(rows: Rows) -> int:
@@ -251,7 +251,7 @@ def _row_arrays(
     primal: PrimalCost,
     rows: Rows,
     gathered: _GatheredRows,
-    L: Any,
+    M: Factors,
     count: Any,
     width: int,
 ) -> tuple[MutableArray, MutableArray]:
@@ -272,7 +272,7 @@ def _row_arrays(
                 for x, b in zip(w, B[:, e], strict=True):
                     if not is_zero(b):
                         J[e] = J[e] + x * b
-        for e, x in enumerate(solve_transposed_unit_lower(L, problem.parents, J)):
+        for e, x in enumerate(M.solve_transposed(J)):
             X = X.set((i, e), x)
         return X, g.set(i, J @ problem.a_free - gathered.aref[i])
 
@@ -346,7 +346,7 @@ def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) ->
 
 def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: ContactForces) -> Solution:
     """The acceleration a = a_free + L^-1 D^-1 X^T f, and the force of every row."""
-    nv, (L, reciprocals), gathered, X = len(problem.a_free), g.factors, g.gathered, g.X
+    nv, gathered, X = len(problem.a_free), g.gathered, g.X
 
     def add(i: Any, carry: Any) -> Any:
         generalised_force, forces = carry
@@ -358,7 +358,7 @@ def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: Con
 
     total = rows.count
     generalised_force, forces = fori_loop(0, g.count, add, (np.zeros(nv), zeros(max(total, 1))))
-    a = problem.a_free + solve_unit_lower(L, problem.parents, generalised_force * np.array(reciprocals))
+    a = problem.a_free + g.M.solve_scaled(generalised_force)
     inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(rows, a))
     inaccurate = logical_not(found.usable)
     force = scalar_array([forces[i] for i in range(len(rows))])

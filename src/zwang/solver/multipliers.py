@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import updated_solver
+from zwang.algebra.factorization import factor, weighted_transpose
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -63,14 +63,15 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     M, A = problem.M, rows.J
     D = scalar_array([divide(1, PENALTY_COMPLIANCE * w) if any(not is_zero(x) for x in row) else 0
                for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
-    solved, pull = updated_solver(M, A, D)
+    factors = factor(M, problem.parents).update(A, D)
 
     def unfinished(s: _MultiplierState) -> Any:
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
     def iterate(s: _MultiplierState) -> _MultiplierState:
         # a' = a + da,  da = -(M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
-        step = -solved(M @ (s.a - problem.a_free) - A.T @ s.force + pull(s.residual))
+        gradient = M @ (s.a - problem.a_free) - A.T @ s.force + weighted_transpose(A, D, s.residual)
+        step = -factors.solve(gradient)
         a = s.a + step
         # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
         change = D * (s.residual + A @ step)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import solve_transposed_unit_lower, solve_unit_lower
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SimulationError
@@ -90,7 +89,7 @@ class _Sweeps(NamedTuple):
     def solution(self) -> Solution:
         """The solution after the sweeps."""
         force = self.p.problem.force_of(np.array(self.p.found.acceleration) - self.p.problem.a_free)
-        w = solve_transposed_unit_lower(self.p.L, self.p.problem.parents, force)
+        w = self.p.M.solve_transposed(force)
         start = 0.0, _SweepState(self.p.forces(), w, self.p.cost_of_softness()), self._all_open()
 
         def unfinished(carry: Any) -> Any:
@@ -108,7 +107,7 @@ class _Sweeps(NamedTuple):
             return count + 1, state._replace(improvement=improvement), is_open
 
         _, state, _ = while_loop(unfinished, sweep, start)
-        change = solve_unit_lower(self.p.L, self.p.problem.parents, state.w * self.p.reciprocals)
+        change = self.p.M.solve_scaled(state.w)
         own = scalar_array([state.f[i] for i in range(len(self.p.rows))])
         row_force = None if self.p.found.row_force is None else state.f
         return self.p.found._replace(
@@ -203,7 +202,7 @@ class _Sweeps(NamedTuple):
         """A (n, n) of these rows, bounded from below on its diagonal, y = J a - aref, and f."""
         nv = self.p.cost.nv
         X = np.array([[self.p.X[i, k] for k in range(nv)] for i in rows])
-        scaled = X * self.p.reciprocals
+        scaled = X * self.p.M.reciprocals
         A = scaled @ X.T
         for i in range(len(rows)):
             A[i, i] = maximum(A[i, i], SMALLEST_DIAGONAL if len(rows) > 1 else TINY)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import ancestors, ltdl, solve_transposed_unit_lower
+from zwang.algebra.factorization import ancestors, factor
 from zwang.constraint.rows import RowGroup, Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -50,14 +50,13 @@ class NoslipProblem:
     """A problem, its rows, and the solution with softness.
 
     contacts: those with friction. friction: the blocks of dry friction. X (count, nv), y0 = J a_free - aref
-    (count,): of the active rows. L, reciprocals: the factors of M. labels: the island of every tree.
+    (count,): of the active rows. M: its factors. labels: the island of every tree.
     """
 
     def __init__(self, problem: GaussProblem, rows: Rows, found: Solution, islands: bool) -> None:
         self.problem, self.rows, self.found = problem, rows, found
         self.cost = PrimalCost(problem, rows)
-        L, reciprocals = ltdl(problem.M, problem.parents)
-        self.L, self.reciprocals = L, np.array(reciprocals)
+        self.M = factor(problem.M, problem.parents)
         self.tree_of = _trees(problem.parents)
         self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
         self.friction = [block for block in self.cost.blocks if block.kinds[0] == "friction"]
@@ -106,7 +105,7 @@ class NoslipProblem:
         def enter(block: RowBlock, J: np.ndarray, arrays: Any) -> Any:
             X, y0 = arrays
             for i, aref, own in zip(block.row_numbers(), block.aref, J, strict=True):
-                for k, x in enumerate(solve_transposed_unit_lower(self.L, self.problem.parents, own)):
+                for k, x in enumerate(self.M.solve_transposed(own)):
                     X = X.set((i, k), x)
                 y0 = y0.set(i, np.array(own) @ self.problem.a_free - aref)
             return X, y0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from zwang.algebra.factorization import ltdl
+from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
 from zwang.constraint.independent_velocities import check_velocity_count, independent_velocities
 from zwang.constraint.rows import Rows
@@ -165,7 +165,7 @@ def _check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> No
     """
     M = np.asarray(M, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = 1 / np.asarray(ltdl(M, velocity_parents(m.tree))[1], float)
+        pivots = 1 / np.asarray(factor(M, velocity_parents(m.tree)).reciprocals, float)
     singular = ~(pivots > SINGULAR * m.nv * np.diag(M))
     if not singular.any():
         singular = ~np.isfinite(np.asarray(a, float) + np.zeros(m.nv))

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
 from zwang.api.compilation.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -245,8 +245,8 @@ def _task_dynamics(
 
 def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, names: list[str]) -> Rows:
     """The constraint rows of one task: J a = aref, with R from the impedance."""
-    factors, n = ltdl(problem.M, problem.parents), len(J)
-    own = [row @ ltdl_solve(*factors, problem.parents, row) for row in J]  # J M^-1 J^T
+    factors, n = factor(problem.M, problem.parents), len(J)
+    own = [row @ factors.solve(row) for row in J]  # J M^-1 J^T
     weights = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
     d, mu = form.impedance, form.friction
     if form.kind == "cone":

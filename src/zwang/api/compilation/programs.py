@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import ltdl, ltdl_solve
+from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
 from zwang.api.compilation.feedback_rollout import feedback_sizes, feedback_step
 from zwang.api.derivatives.step_adjoint import DISPLACEMENT, adjoint_step, displaced_step
@@ -100,9 +100,8 @@ def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) 
 
 def _solved(m: Mechanism, M: Any, B: Any) -> np.ndarray:
     """The solution X of M X = B, B (nv, n), with the sparsity of the tree."""
-    parents = velocity_parents(m.tree)
-    L, reciprocals = ltdl(M, parents)
-    columns = [ltdl_solve(L, reciprocals, parents, column) for column in np.array(B).T]
+    factors = factor(M, velocity_parents(m.tree))
+    columns = [factors.solve(column) for column in np.array(B).T]
     return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
 
 
