@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zwang import scalar
-from zwang.algebra.blocked_ldlt import ActiveBlocks, BlockedLDLT
+from zwang.algebra.blocked_ldlt import BlockedLDLT
 from zwang.algebra.ordered_ldlt import OrderedLDLT, blocked_ldlt
 from zwang.api.compilation.compiled import compile_function
 
@@ -24,7 +24,7 @@ def pattern_of(matrix, flags):
     for k in range(len(PAIRS)):
         stored = stored.set(k, flags[k])
     pairs = scalar.table(np.array(PAIRS))
-    acting = ActiveBlocks(scalar.ActiveIndices(stored), any_active=True)
+    acting = scalar.ActiveIndices(stored)
     return matrix.pattern(
         lambda marks: matrix.over_acting(
             acting, lambda k, marks: matrix.marked(marks, pairs[k, 0], pairs[k, 1]), marks

@@ -33,6 +33,10 @@ def as_list(codes):
     return [codes[k] for k in range(codes.shape[0])]
 
 
+def blocks_of(primal):
+    return [group.block(0) for group in primal.groups]
+
+
 def status_at(problem, rows, a):
     """The codes of the row status at the acceleration a."""
     primal = PrimalCost(problem, rows)
@@ -49,7 +53,7 @@ def test_the_decoded_status_reproduces_forces_and_curvatures(seed, size):
     primal, rng = PrimalCost(problem, rows), np.random.default_rng(seed)
     y = primal.residual(problem.a_free + size * rng.normal(size=primal.nv))
     codes = encode_status(primal, y, zeros(primal.block_count))
-    for block in primal.blocks:
+    for block in blocks_of(primal):
         residual = block.read(y)
         for decoded, expected in zip(
             decode_status(codes)(block, residual), block.force_and_curvature(residual), strict=True
@@ -68,7 +72,7 @@ def test_the_status_of_rows_at_a_boundary_is_reproduced(kind):
     primal = PrimalCost(GaussProblem(np.eye(n), np.zeros(n), (-1,) * n), rows)
     y = primal.residual(np.zeros(n))
     codes = encode_status(primal, y, zeros(primal.block_count))
-    for block in primal.blocks:
+    for block in blocks_of(primal):
         residual = block.read(y)
         force, W = decode_status(codes)(block, residual)
         expected, curvature = block.force_and_curvature(residual)
@@ -88,7 +92,7 @@ def test_a_block_of_many_rows_encodes_the_status_of_each(seed):
     primal = PrimalCost(GaussProblem(np.eye(4), rng.normal(size=4), (-1, 0, 1, 2)), rows)
     assert primal.block_count == 1
     y = primal.residual(3 * rng.normal(size=4))
-    codes, (block,) = encode_status(primal, y, zeros(1)), primal.blocks
+    codes, (block,) = encode_status(primal, y, zeros(1)), blocks_of(primal)
     for decoded, expected in zip(
         decode_status(codes)(block, block.read(y)), block.force_and_curvature(block.read(y)), strict=True
     ):

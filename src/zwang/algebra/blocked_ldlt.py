@@ -15,7 +15,6 @@ import numpy as np
 
 from zwang.scalar import (
     ActiveIndices,
-    AppendedIndices,
     MutableArray,
     cond,
     empty,
@@ -23,9 +22,9 @@ from zwang.scalar import (
     fori_loop,
     lane_maximum,
     table,
-    where,
     zeros,
 )
+from zwang.scalar.compact_loop import IndexSet
 
 SIDES = (6, 4)  # sides of blocks: a free body has six velocities; of two that need the same padding the first
 
@@ -50,15 +49,6 @@ class BlockPattern(NamedTuple):
     order: Any = None
     number: Any = 0
     coupled: Any = None
-
-
-class ActiveBlocks(NamedTuple):
-    """Which of several blocks of rows are active; None for a single block, which is active where
-    any_active does.
-    """
-
-    active: ActiveIndices | AppendedIndices | None
-    any_active: Any
 
 
 class BlockedFactors(NamedTuple):
@@ -140,11 +130,9 @@ class BlockedLDLT:
         blocks = sorted({self._at[k] // self.side for k in columns})
         return [(I, J) for I in blocks for J in blocks if J < I]
 
-    def over_acting(self, acting: ActiveBlocks, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    def over_acting(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after body(k, carry) for the blocks of rows that are active in some lane."""
-        active, number = acting.active, lane_maximum(where(acting.any_active, 1.0, 0.0), 1)
-        number = number if active is None else active.count
-        return fori_loop(0, number, lambda p, carry: body(0 if active is None else active[p], carry), carry)
+        return fori_loop(0, active.count, lambda p, carry: body(active[p], carry), carry)
 
     def marked(self, marks: Any, I: Any, J: Any) -> BlockMarks:
         """The marks, with block (I, J), J <= I, marked. Those of a row are cleared with the first one."""

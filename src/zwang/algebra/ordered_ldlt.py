@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from zwang.algebra.blocked_ldlt import (
-    ActiveBlocks,
     Arrays,
     BlockedFactors,
     BlockedLDLT,
@@ -37,6 +36,7 @@ from zwang.scalar import (
     while_loop,
     zeros,
 )
+from zwang.scalar.compact_loop import IndexSet
 
 
 class CouplingGraph(NamedTuple):
@@ -92,11 +92,9 @@ class OrderedLDLT(BlockedLDLT):
 
         return lane_by_lane(of_lane, (graph, pattern))[1]
 
-    def over_acting(self, acting: ActiveBlocks, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    def over_acting(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after body(k, carry) for the blocks of rows that are active in a world."""
-        if acting.active is None:
-            return cond(acting.any_active, lambda carry: body(0, carry), lambda carry: carry, carry)
-        return acting.active.for_each(body, carry)
+        return active.for_each(body, carry)
 
     def marked(self, marks: CouplingGraph, I: Any, J: Any) -> CouplingGraph:
         """The graph with the coupling of two block rows, if they are different ones."""

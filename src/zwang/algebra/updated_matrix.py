@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import ActiveBlocks, BlockedLDLT, BlockPattern
+from zwang.algebra.blocked_ldlt import BlockedLDLT, BlockPattern
 from zwang.algebra.factorization import factor
 from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.scalar import (
-    ActiveIndices,
-    AppendedIndices,
     MutableArray,
     cond,
     empty,
@@ -24,6 +22,7 @@ from zwang.scalar import (
     logical_or,
     zeros,
 )
+from zwang.scalar.compact_loop import IndexSet
 from zwang.scalar.stacked_pytree import StackedPytree
 
 # up to this number of multiplications the factorisation is unrolled entry by entry
@@ -38,11 +37,11 @@ PlacesOfBlock = Callable[[Any], list[tuple[int, int, Any]]]
 class RowBlocks(NamedTuple):
     """Blocks of rows of J with the same number of columns, ascending, that may be nonzero.
 
-    active: the active blocks of this state, or None for a single block, which is active where any_active is.
+    active: the active blocks of this state; any_active: whether there are any.
     """
 
     columns: Sequence[Columns]
-    active: ActiveIndices | AppendedIndices | None
+    active: IndexSet
     any_active: Any
 
 
@@ -182,4 +181,4 @@ def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks
             marks = matrix.marked(marks, I, J)
         return marks
 
-    return matrix.over_acting(ActiveBlocks(own.active, own.any_active), mark, marks)
+    return matrix.over_acting(own.active, mark, marks)

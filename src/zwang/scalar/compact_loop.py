@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from zwang.scalar.arrays import MutableArray
-from zwang.scalar.control_flow import cond, empty, fori_loop, lane_maximum
+from zwang.scalar.control_flow import ActiveIndices, cond, empty, fori_loop, lane_maximum
 from zwang.scalar.primitives import floor, where
 
 SIGNS_PER_WORD = 12  # 24 bits, which single precision holds
@@ -86,6 +87,26 @@ def compact(size: int, fill: Callable[[Appender], Any]) -> tuple[CompactedItems,
     return CompactedItems(count, numbers), others
 
 
+@dataclass(frozen=True)
+class SingleIndex:
+    """The active indices of a single flag, as `ActiveIndices`: 0 where it is active."""
+
+    active: Any
+
+    def __getitem__(self, position: Any) -> int:
+        """The index at any position."""
+        return 0
+
+    @property
+    def count(self) -> Any:
+        """Number of active indices."""
+        return lane_maximum(where(self.active, 1.0, 0.0), 1)
+
+    def for_each(self, body: Callable[[Any, Any], Any], init: Any) -> Any:
+        """The carry after `carry = body(0, carry)` where the index is active."""
+        return cond(self.active, lambda carry: body(0, carry), lambda carry: carry, init)
+
+
 class AppendedIndices(NamedTuple):
     """The active indices of flags, as `ActiveIndices`, where few of many flags are set or read: the indices
     are appended one by one, in increasing order.
@@ -139,6 +160,10 @@ class AppendedIndices(NamedTuple):
             return cond(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
 
         return fori_loop(0, self.count, masked, init)
+
+
+IndexSet = ActiveIndices | AppendedIndices | SingleIndex
+"""The indices at which flags are positive in some lane."""
 
 
 def pack_signs(signs: Sequence[float]) -> list[int]:

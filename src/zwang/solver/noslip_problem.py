@@ -5,31 +5,28 @@ coordinates X = L^-T J^T with M = L^T D L, and the islands: the trees of bodies 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import ancestors, factor
-from zwang.constraint.rows import RowGroup, Rows
+from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
-    cond,
     empty,
     equal,
-    fori_loop,
     logical_not,
     logical_or,
     maximum,
     minimum,
     table,
-    where,
     while_loop,
     zeros,
 )
 from zwang.scalar.stacked_pytree import StackedPytree
-from zwang.solver.primal_cost import PrimalCost, RowBlock
+from zwang.solver.primal_cost import BlockGroup, PrimalCost, RowBlock
 from zwang.solver.solution import Solution
 
 
@@ -59,7 +56,7 @@ class NoslipProblem:
         self.M = factor(problem.M, problem.parents)
         self.tree_of = _trees(problem.parents)
         self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
-        self.friction = [block for block in self.cost.blocks if block.kinds[0] == "friction"]
+        self.friction = [group.block(0) for group in self.cost.groups if group.kinds[0] == "friction"]
         self.X, self.y0 = self._row_arrays()
         self.labels = self._islands(islands)
 
@@ -71,28 +68,15 @@ class NoslipProblem:
     def _contacts(self) -> list[FrictionalContact]:
         """The contacts with friction; those outside groups are in their order."""
         found = []
-        for block in self.cost.blocks:
-            n = len(block.kinds)
-            if block.kinds[0] in ("contact", "cone") and n > 1:
-                friction = () if block.cone is None else block.cone.friction
-                trees = self.trees_of(block.columns)
-                form = block.cone is not None, n
-                found.append(FrictionalContact(block.start, block.number, block.start, form, friction, trees))
-        first, start = len(self.cost.blocks), len(self.rows)
-        for group in self.rows.row_groups:
-            for k, own in enumerate(self._velocities(group)):
-                cone, trees = group.cone(k), self.trees_of(own)
-                form, friction = (cone is not None, group.size), () if cone is None else cone.friction
-                at = len(self.rows) + group.order[k], first + k, start + k * group.size
-                found.append(FrictionalContact(*at, form, friction, trees))
-            first += len(group)
-            start += len(group) * group.size
-        return [contact for contact in found if contact.form[1] > 1]
-
-    def _velocities(self, group: RowGroup) -> list[tuple[int, ...]]:
-        """The generalised velocities on which each block of a group depends."""
-        assert self.rows.screws is not None
-        return [group.velocities(k, self.rows.screws) for k in range(len(group))]
+        for group in filter(_has_contact_friction, self.cost.groups):
+            n = len(group.kinds)
+            for k, own in enumerate(group.velocities):
+                place = group.start if group.contacts is None else len(self.rows) + group.contacts.order[k]
+                cone = group.cone(k)
+                form, friction = (cone is not None, n), () if cone is None else cone.friction
+                at = place, group.first + k, group.start + k * n
+                found.append(FrictionalContact(*at, form, friction, self.trees_of(own)))
+        return found
 
     def trees_of(self, velocities: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({self.tree_of[k] for k in velocities}))
@@ -110,24 +94,24 @@ class NoslipProblem:
                 y0 = y0.set(i, np.array(own) @ self.problem.a_free - aref)
             return X, y0
 
-        for block in self.cost.blocks:
-            rows = self.rows.J[block.start : block.start + len(block.kinds)]
-            arrays = cond(block.active, lambda t, b=block, J=rows: enter(b, J, t), lambda t: t, arrays)
-        for group, block_of in self.cost.row_groups:
+        for group in self.cost.groups:
             full = self._jacobians(group)
-            arrays = group.active_indices.for_each(
-                lambda k, t, of=block_of, full=full: enter(of(k), full(k, of(k)), t), arrays
+            arrays = group.indices.for_each(
+                lambda k, t, of=group.block, full=full: enter(of(k), full(k, of(k)), t), arrays
             )
         return arrays
 
-    def _jacobians(self, group: RowGroup) -> Callable[[Any, RowBlock], np.ndarray]:
+    def _jacobians(self, group: BlockGroup) -> Callable[[Any, RowBlock], np.ndarray]:
         """J (n, nv) of block k of a group, as a function of k and the block."""
         nv, screws = self.cost.nv, self.rows.screws
-        if not group.by_wrench:
+        if group.contacts is None:
+            J = self.rows.J[group.start : group.start + len(group.kinds)]
+            return lambda _, block: J
+        if not group.contacts.by_wrench:
             return lambda _, block: _scattered(block, nv)
         assert screws is not None
         S = np.concatenate(screws.columns, axis=1)
-        moved = [set(own) for own in self._velocities(group)]
+        moved = [set(own) for own in group.velocities]
         masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
         return lambda k, block: np.array(masks[k]) * (block.J @ S)
 
@@ -161,15 +145,12 @@ class NoslipProblem:
 
         def merge_all(carry: Any) -> Any:
             carry = carry[0], 1.0 < 0.0
-            for block in self.cost.blocks:
-                trees = self.trees_of(block.columns)
-                if len(trees) > 1:
-                    carry = cond(block.active, lambda c, t=trees: merge(t, c), lambda c: c, carry)
-            for group, _ in self.cost.row_groups:
-                own = [self.trees_of(velocities) for velocities in self._velocities(group)]
-                if any(len(trees) > 1 for trees in own):
-                    both = StackedPytree([(trees[0], trees[-1]) for trees in own])
-                    carry = group.active_indices.for_each(lambda k, c, b=both: merge(b[k], c), carry)
+            for group in self.cost.groups:
+                own = [self.trees_of(velocities) for velocities in group.velocities]
+                most = max(map(len, own))
+                if most > 1:
+                    joined = StackedPytree([trees + trees[-1:] * (most - len(trees)) for trees in own])
+                    carry = group.indices.for_each(lambda k, c, of=joined: merge(of[k], c), carry)
             return carry
 
         labels, _ = while_loop(lambda carry: carry[1], merge_all, (labels, 0.0 < 1.0))
@@ -185,32 +166,25 @@ class NoslipProblem:
             return total.scatter(label, total.gather(label) + cost)
 
         total = zeros(self.tree_count)
-        for block in self.cost.blocks:
-            trees = self.trees_of(block.columns)
-            if trees:
-                total = cond(block.active, partial(add, trees[0], block), lambda total: total, total)
-        for group, block_of in self.cost.row_groups:
-            first = StackedPytree([self.trees_of(own)[:1] for own in self._velocities(group)])
-            total = group.active_indices.for_each(
-                lambda k, total, of=block_of, first=first: add(first[k][0], of(k), total), total
+        for group in (group for group in self.cost.groups if all(group.velocities)):
+            first = StackedPytree([self.trees_of(own)[:1] for own in group.velocities])
+            total = group.indices.for_each(
+                lambda k, total, of=group.block, first=first: add(first[k][0], of(k), total), total
             )
         return total
 
     def active_contacts(self) -> MutableArray:
         """1 for every active contact with friction, in their order, else 0."""
-        active, first = zeros(len(self.contacts)), len(self.cost.blocks)
+        active = zeros(len(self.contacts))
         place = {contact.block: k for k, contact in enumerate(self.contacts)}
-        for block in self.cost.blocks:
-            if block.number in place:
-                active = active.set(place[block.number], where(block.active, 1.0, 0.0))
-        for group in self.rows.row_groups:
-            if group.size > 1:
-                places = table([place[first + k] for k in range(len(group))])
-                active = fori_loop(
-                    0, len(group), lambda k, t, g=group, at=places: t.set(at[k], g.active[k]), active
-                )
-            first += len(group)
+        for group in filter(_has_contact_friction, self.cost.groups):
+            places = table([place[group.first + k] for k in range(len(group))])
+            active = group.indices.for_each(lambda k, t, at=places: t.set(at[k], 1.0), active)
         return active
+
+
+def _has_contact_friction(group: BlockGroup) -> bool:
+    return group.kinds[0] in ("contact", "cone") and len(group.kinds) > 1
 
 
 def _trees(parents: Sequence[int]) -> list[int]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import ancestors
-from zwang.algebra.updated_matrix import PlacesOfBlock, RowBlocks, UpdatedMatrix, dense_entries
+from zwang.algebra.updated_matrix import Columns, PlacesOfBlock, RowBlocks, UpdatedMatrix, dense_entries
 from zwang.constraint.rows import Cone, RowGroup, Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -33,6 +33,7 @@ from zwang.scalar import (
     logical_or,
     zeros,
 )
+from zwang.scalar.compact_loop import IndexSet, SingleIndex
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import cone_force, row_force
 from zwang.solver.line_search import exact_line_search
@@ -45,8 +46,7 @@ class RowBlock(NamedTuple):
     the k unknowns `columns`.
 
     number: of the block. hessian_entries: (i, j, index) with i >= j, where entry (i, j) of J^T W J is added
-    at `index` of the Hessian's array. hard: whether R = 0. is_conditional: whether the block is evaluated
-    only where it is active.
+    at `index` of the Hessian's array.
     """
 
     number: Any
@@ -60,9 +60,6 @@ class RowBlock(NamedTuple):
     bound: Any
     cone: Cone | None
     active: Any
-    hard: bool
-    inverse_weight: Any
-    is_conditional: bool
 
     def jacobian_product(self, x: MutableArray) -> np.ndarray:
         """J x (n,) for the array x of all unknowns."""
@@ -85,6 +82,30 @@ class RowBlock(NamedTuple):
         return [self.start + i for i in range(len(self.kinds))]
 
 
+class BlockGroup(NamedTuple):
+    """Blocks of rows of one form: the contacts of a pair-type group, or a single block of other rows.
+
+    first, start: the numbers of the first block and its first row. kinds: of the rows of each block.
+    velocities: on which each block depends. block, cone: that of index k. indices: those of active blocks.
+    contacts: the rows of the pair-type group. is_conditional: whether blocks are evaluated only where they
+    are active.
+    """
+
+    first: int
+    start: int
+    kinds: tuple[str, ...]
+    velocities: Sequence[Columns]
+    block: Callable[[Any], RowBlock]
+    cone: Callable[[Any], Cone | None]
+    indices: IndexSet
+    any_active: Any
+    contacts: RowGroup | None = None
+    is_conditional: bool = True
+
+    def __len__(self) -> int:
+        return len(self.velocities)
+
+
 BlockFunction = Callable[[RowBlock, Any], Any]
 ForceLaw = Callable[[RowBlock, Any], tuple[np.ndarray, np.ndarray]]
 
@@ -100,9 +121,11 @@ class PrimalCost:
         self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
         spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
         self.hessian = self._hessian(spans)
-        self.blocks = [self._block_of_rows(number, *span) for number, span in enumerate(spans)]
-        self.row_groups = self._group_readers()
-        self.block_count = len(self.blocks) + sum(map(len, rows.row_groups))
+        self.groups = [self._group_of_rows(number, *span) for number, span in enumerate(spans)]
+        self.block_count, start = len(spans), len(rows)
+        for group in rows.row_groups:
+            self.groups.append(self._group_of_contacts(group, self.block_count, start))
+            self.block_count, start = self.block_count + len(group), start + len(group) * group.size
 
     # -------------------------------------------------------------------------------------- blocks of rows
 
@@ -115,17 +138,45 @@ class PrimalCost:
         start = self.nv + 6 * self.link_numbers[link]
         return tuple(range(start, start + 6))
 
-    def _block_of_rows(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> RowBlock:
-        """The block of the rows start ... stop - 1."""
+    def _group_of_rows(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> BlockGroup:
+        """The rows start ... stop - 1, a single block."""
         rows, span = self.rows, slice(start, stop)
-        return RowBlock(
+        active, cone = rows.active[start], rows.cone_of.get(start)
+        block = RowBlock(
             number, start, columns, self._hessian_places([columns])(0), rows.J[span][:, list(columns)],
-            rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span], rows.cone_of.get(start),
-            # rows on a single velocity are cheaper to evaluate than to test
-            rows.active[start], rows.hard[start], rows.inverse_weight[span], is_conditional=len(columns) > 1,
+            rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span], cone, active,
+        )  # fmt: skip
+        # rows on a single velocity are cheaper to evaluate than to test
+        return BlockGroup(
+            number, start, rows.kinds[span], [columns], lambda k: block, lambda k: cone,
+            SingleIndex(active), active, is_conditional=len(columns) > 1,
         )  # fmt: skip
 
-    def _hessian_places(self, columns: Sequence[Sequence[int]]) -> PlacesOfBlock:
+    def _group_of_contacts(self, group: RowGroup, first: int, start: int) -> BlockGroup:
+        """The rows of a pair-type group; first, start: the numbers of its first block and row."""
+        columns: Sequence[Columns] = group.columns
+        moves_second, velocities = True, columns
+        if group.by_wrench:  # one of the links is the world: J multiplies the other's velocity
+            assert self.rows.screws is not None
+            columns = [self._link_columns(max(both)) for both in group.links]
+            moves_second = group.moves_second
+            velocities = [group.velocities(k, self.rows.screws) for k in range(len(group))]
+        places, n, columns_of = self._hessian_places(columns), group.size, StackedPytree(columns)
+
+        def block(k: Any) -> RowBlock:
+            J = group.jacobian(k)
+            return RowBlock(
+                first + k, start + k * n, columns_of[k], places(k), J if moves_second else -J,
+                group.read("aref", k), group.read("D", k), group.kinds, (0,) * n, group.cone(k),
+                group.active_indices.flags[k] > 0,
+            )  # fmt: skip
+
+        return BlockGroup(
+            first, start, group.kinds, velocities, block, group.cone, group.active_indices, group.any_active,
+            contacts=group,
+        )  # fmt: skip
+
+    def _hessian_places(self, columns: Sequence[Columns]) -> PlacesOfBlock:
         """The function of k to (i, j, place) for the entries i >= j of a block of the unknowns columns[k],
         where `place` is the position in the Hessian's array.
         """
@@ -135,55 +186,18 @@ class PrimalCost:
             return lambda k: [(i, j, starts[k] + at) for at, (i, j) in enumerate(pairs)]
         return self.hessian.places(columns)
 
-    def _group_readers(self) -> list[tuple[RowGroup, Callable[[Any], RowBlock]]]:
-        """The pair-type groups, each with the function that reads a block by its index."""
-        found, first, offset = [], len(self.blocks), len(self.rows)
-        for row_group in self.rows.row_groups:
-            found.append((row_group, self._group_reader(row_group, first, offset)))
-            first += len(row_group)
-            offset += len(row_group) * row_group.size
-        return found
-
-    def _group_reader(self, row_group: RowGroup, first: int, offset: int) -> Callable[[Any], RowBlock]:
-        """The function that reads one block of a group; first, offset: the numbers of the group's first
-        block and row.
-        """
-        columns: Sequence[Sequence[int]] = row_group.columns
-        moves_second = True
-        if row_group.by_wrench:  # one of the links is the world: J multiplies the other's velocity
-            columns = [self._link_columns(max(both)) for both in row_group.links]
-            moves_second = row_group.moves_second
-        places, n, columns_of = self._hessian_places(columns), row_group.size, StackedPytree(columns)
-
-        def block(k: Any) -> RowBlock:
-            J = row_group.jacobian(k)
-            return RowBlock(
-                first + k, offset + k * n, columns_of[k], places(k), J if moves_second else -J,
-                row_group.read("aref", k), row_group.read("D", k), row_group.kinds,
-                (0,) * n, row_group.cone(k), row_group.active_indices.flags[k] > 0, row_group.hard,
-                row_group.read("inverse_weight", k), True,
-            )  # fmt: skip
-
-        return block
-
     def over_active_blocks(self, work: BlockFunction, total: Any) -> Any:
         """`total` after total = work(block, total) for every block that is active in some world."""
-        for block in self.blocks:
-            if block.is_conditional:
-                total = cond(block.active, lambda t, b=block: work(b, t), lambda t: t, total)
+        for group in self.groups:
+            if group.is_conditional:
+                total = group.indices.for_each(lambda k, t, of=group.block: work(of(k), t), total)
             else:
-                total = work(block, total)
-        for row_group, block_of in self.row_groups:
-            indices = row_group.active_indices
-            total = indices.for_each(lambda k, t, of=block_of: work(of(k), t), total)
+                total = work(group.block(0), total)
         return total
 
     def any_active(self) -> Any:
         """Whether any row is active."""
-        found = [block.active for block in self.blocks] + [
-            row_group.any_active for row_group, _ in self.row_groups
-        ]
-        return reduce(logical_or, found, False)
+        return reduce(logical_or, [group.any_active for group in self.groups], False)
 
     # -------------------------------------------------------------------------------------- residuals and
     # generalised forces
@@ -307,7 +321,9 @@ class PrimalCost:
         tree = {(i, j) for i in range(self.nv) for j in [i, *ancestors(parents, i)] if not is_zero(M[i][j])}
         tree = tree.union(*(dense_entries(self._velocities_moving(link)) for link in self.link_numbers))
         row_blocks = [
-            RowBlocks([columns], None, rows.active[start]) for start, _, columns in spans if columns
+            RowBlocks([columns], SingleIndex(rows.active[start]), rows.active[start])
+            for start, _, columns in spans
+            if columns
         ]
         row_blocks += [
             RowBlocks(group.columns, group.active_indices, group.any_active)

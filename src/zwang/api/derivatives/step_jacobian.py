@@ -214,7 +214,7 @@ class _LinearSystem:
             raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
         primal = PrimalCost(GaussProblem(M, np.zeros(m.nv), tuple(self.parents)), rows)
         force, matrix = np.array(force, dtype=object), dict(matrix)
-        for block in primal.blocks:
+        for block in (group.block(0) for group in primal.groups):
             y = block.J @ np.array([self.a[k] for k in block.columns]) - block.aref
             f, W = block.force_and_curvature(y)
             f, W = (
