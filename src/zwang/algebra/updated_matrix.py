@@ -94,7 +94,14 @@ class UpdatedMatrix:
 
         return of_block
 
-    def array(self, more: int = 0) -> MutableArray:
+    def update(self, add: Callable[[MutableArray], MutableArray], more: int = 0) -> UpdatedFactors:
+        """The solver of M + J^T D J; add(H): the array H of M with the entries of J^T D J added.
+
+        more: the number of zeros that follow the entries in H, as memory for `add`.
+        """
+        return UpdatedFactors(self, add(self._array(more)))
+
+    def _array(self, more: int) -> MutableArray:
         """The array of M, followed by this number of zeros."""
         if self._blocked is None:
             H = zeros(self.size + more)
@@ -112,7 +119,7 @@ class UpdatedMatrix:
 
         return fori_loop(0, len(self._entries), store, H)
 
-    def solve(self, H: MutableArray, b: Any) -> np.ndarray:
+    def solved(self, H: MutableArray, b: Any) -> np.ndarray:
         """x (n,) of H x = b; the array H must not be used any more."""
         if self._blocked is not None:
             return self._blocked.solve(self._blocked.factor(H, self._pattern), b)
@@ -134,6 +141,17 @@ class UpdatedMatrix:
     def _has(self, columns: Columns) -> bool:
         """Whether the dense matrix with these rows and columns has entries of every state only."""
         return dense_entries(columns) <= self._entries
+
+
+class UpdatedFactors(NamedTuple):
+    """The solver of a matrix M + J^T D J, for one right-hand side."""
+
+    matrix: UpdatedMatrix
+    H: MutableArray
+
+    def solve(self, b: Any) -> np.ndarray:
+        """(M + J^T D J)^-1 b (n,)."""
+        return self.matrix.solved(self.H, b)
 
 
 def dense_entries(columns: Columns) -> set[tuple[int, int]]:

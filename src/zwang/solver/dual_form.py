@@ -11,18 +11,17 @@ velocities. Source: Golub, Van Loan, Matrix Computations (2013), Section 2.1.4, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
+from zwang.algebra.delassus import DelassusMatrix
+from zwang.algebra.dynamic_ldlt import SIDE
 from zwang.algebra.factorization import Factors, factor
 from zwang.constraint.row_arrays import WorldRows
 from zwang.constraint.rows import scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
-    ActiveIndices,
     MutableArray,
     absolute,
     clip,
@@ -32,7 +31,6 @@ from zwang.scalar import (
     fori_loop,
     logical_and,
     maximum,
-    table,
     where,
     zeros,
 )
@@ -47,24 +45,25 @@ LOWER, LINEAR, UPPER = 1.0, 2.0, 3.0  # row status: force at the lower bound, li
 class DualProblem(NamedTuple):
     """The problem in dual form; all arrays are of the active rows of each world.
 
-    n: the largest number of active rows in any lane; blocks: the number of blocks of rows that contain them.
-    X = L^-T J^T (size, nv) with M = L^T D L; A = J M^-1 J^T, the Delassus matrix (size, size); y0 (size,); D
-    = 1/R (size,); lower, upper (size,): the bounds of the forces, None where all are 0 and inf.
+    delassus: A = J M^-1 J^T. y0 (size,); D = 1/R (size,); lower, upper (size,): the bounds of the forces,
+    None where all are 0 and inf.
     """
 
-    n: Any
-    blocks: Any
-    X: MutableArray
-    A: MutableArray
+    delassus: DelassusMatrix
     y0: MutableArray
     D: MutableArray
     lower: MutableArray | None
     upper: MutableArray | None
 
     @property
+    def n(self) -> Any:
+        """The largest number of active rows in any lane."""
+        return self.delassus.n
+
+    @property
     def size(self) -> int:
-        """The capacity in rows, a multiple of the block size."""
-        return self.D.shape[0]
+        """The capacity in rows."""
+        return self.delassus.size
 
     def status(self, k: Any, y: Any) -> Any:
         """Status of row k at the residual y."""
@@ -96,15 +95,14 @@ class _Forces(NamedTuple):
 
 
 class DualForm(NamedTuple):
-    """The problem in dual form, the status to start from, the rows and the problem from which it stems, and
-    the factors of the mass matrix; count: the number of rows outside groups.
+    """The problem in dual form, the status to start from, the rows from which it stems, and the free
+    acceleration (nv,); count: the number of rows outside groups.
     """
 
     p: DualProblem
     status: MutableArray
     rows: WorldRows
-    problem: GaussProblem
-    M: Factors
+    a_free: np.ndarray
     count: int
 
     @property
@@ -177,11 +175,8 @@ class DualForm(NamedTuple):
         return _Forces(f, y), status, step
 
     def solution(self, point: _Forces, status: MutableArray) -> Solution:
-        """a = a_free + M^-1 J^T f = a_free + L^-1 D^-1 X^T f, and the force and the status of every row."""
+        """a = a_free + M^-1 J^T f, and the force and the status of every row."""
         p, items = self.p, self.rows.items
-
-        def add_row(k: Any, g: np.ndarray) -> np.ndarray:
-            return g + point.f[k] * _row(p.X, k)
 
         def by_number(values: MutableArray) -> MutableArray:
             def store(k: Any, found: MutableArray) -> MutableArray:
@@ -191,28 +186,19 @@ class DualForm(NamedTuple):
 
             return p.for_all_rows(store, zeros(items.size))
 
-        generalised_force = p.for_all_rows(add_row, np.zeros(len(self.problem.a_free)))
-        change = self.M.solve_scaled(generalised_force)
+        a = self.a_free + p.delassus.accelerations(point.f)
         f = by_number(point.f)
         own = scalar_array([f[i] for i in range(self.count)])
-        a = self.problem.a_free + change
         return Solution(a, own, 0.0, True, row_status=by_number(status), row_force=f)
 
 
 def dual_form(problem: GaussProblem, rows: WorldRows, count: int) -> DualForm:
     """The dual form of the active rows of each world; count: the number of rows outside groups."""
-    M = factor(problem.M, problem.parents)
-    return DualForm(*_dual_problem(problem, rows, M), rows, problem, M, count)
-
-
-def _dual_problem(problem: GaussProblem, rows: WorldRows, M: Factors) -> tuple[DualProblem, MutableArray]:
-    """The problem in dual form, and the initial status of its rows."""
-    n = rows.items.lane_count
-    blocks, pairs = (table([-(-k // of) for k in range(rows.items.size + 1)])[n] for of in (SIDE, 2))
+    M, n = factor(problem.M, problem.parents), rows.items.lane_count
     X, numbers, status = _row_arrays(problem, rows, M, n)
-    A = _delassus_matrix(X, M.reciprocals, pairs)
     lower, upper = numbers.get("lower"), numbers.get("upper")
-    return DualProblem(n, blocks, X, A, numbers["y0"], numbers["D"], lower, upper), status
+    p = DualProblem(DelassusMatrix.of(M, X, n), numbers["y0"], numbers["D"], lower, upper)
+    return DualForm(p, status, rows, problem.a_free, count)
 
 
 def _row_arrays(
@@ -239,101 +225,28 @@ def _row_arrays(
     return fori_loop(0, n, enter, (empty((capacity, nv)), arrays, empty(capacity)))
 
 
-def _delassus_matrix(X: MutableArray, reciprocals: np.ndarray, pairs: Any) -> MutableArray:
-    """Delassus matrix A = X D^-1 X^T, two rows at a time, so that the other factor is read once for both."""
-    capacity = X.shape[0]
-
-    def products(pair: Any, A: MutableArray) -> MutableArray:
-        rows = [2 * pair, 2 * pair + 1]
-        scaled = [_row(X, k) * reciprocals for k in rows]
-
-        def product(l: Any, A: MutableArray) -> MutableArray:
-            other_row = _row(X, l)
-            for k, x in zip(rows, scaled, strict=True):
-                a = sum(x[c::3] @ other_row[c::3] for c in range(3))  # three independent sums
-                A = A.set((k, l), a).set((l, k), a)
-            return A
-
-        return fori_loop(0, 2 * pair + 2, product, A)
-
-    return fori_loop(0, pairs, products, empty((capacity, capacity)))
-
-
 def _row_status(D: Any, y: Any, lower: Any, upper: Any) -> Any:
     """Status of a row at the residual y."""
     return where(-D * y <= lower, LOWER, where(-D * y < upper, LINEAR, UPPER))
 
 
-def _row(X: MutableArray, k: Any) -> np.ndarray:
-    """Row k of a matrix."""
-    return np.array([X[k, j] for j in range(X.shape[1])])
-
-
 def _forces_of_status(p: DualProblem, status: MutableArray) -> _Forces:
     """Forces f (size,) and residual y = y0 + A f for this status: (A + 1/D) f = -y0 - A f_bound for the
     linear rows.
-
-    The system is gathered from the rows that are linear in some lane; where a row is not linear in a lane,
-    its equation there is that of the identity.
     """
-    size = p.size
 
     def split(k: Any, carry: Any) -> Any:
-        free, f = carry
+        linear, f = carry
         is_linear = equal(status[k], LINEAR)
-        return free.set(k, where(is_linear, 1.0, 0.0)), f.set(
+        return linear.set(k, where(is_linear, 1.0, 0.0)), f.set(
             k, where(is_linear, 0.0, p.bound_force(k, status[k]))
         )
 
-    free, f = p.for_all_rows(split, (empty(size), empty(size)))
-    residual = p.y0 if p.lower is None else _with_delassus_product(p, p.y0, p.n, lambda k: (k, f[k]))
-    linear_rows = ActiveIndices(free, p.n)
-    block_count = table([-(-k // SIDE) for k in range(size + 1)])[linear_rows.count]
-    is_linear = fori_loop(
-        0, linear_rows.count, lambda i, is_linear: is_linear.set(i, free[linear_rows[i]]), empty(size)
-    )
-    is_linear = fori_loop(
-        linear_rows.count, SIDE * block_count, lambda i, is_linear: is_linear.set(i, 0.0), is_linear
-    )
-
-    def entry(i: Any, j: Any) -> Any:
-        if i is j:
-            k = linear_rows[i]
-            return where(is_linear[i] > 0, p.A[k, k] + 1 / where(is_linear[i] > 0, p.D[k], 1.0), 1.0)
-        return where(
-            logical_and(is_linear[i] > 0, is_linear[j] > 0), p.A[linear_rows[i], linear_rows[j]], 0.0
-        )
-
-    def right(i: Any) -> Any:
-        return where(is_linear[i] > 0, -residual[linear_rows[i]], 0.0)
-
-    x = solve_dynamic_ldlt(block_count, size // SIDE, entry, right)
-    y = _with_delassus_product(p, residual, SIDE * block_count, lambda i: (linear_rows[i], x[i]))
-
-    def scatter(i: Any, f: MutableArray) -> MutableArray:
-        k = linear_rows[i]
-        return f.set(k, where(is_linear[i] > 0, x[i], f[k]))
-
-    return _Forces(fori_loop(0, linear_rows.count, scatter, f), y)
-
-
-def _with_delassus_product(
-    p: DualProblem, y: MutableArray, number: Any, part: Callable[[Any], tuple[Any, Any]]
-) -> MutableArray:
-    """y + A f (size,) for f with `number` entries, part(i) = (row, value)."""
-
-    def block(b: Any, total: MutableArray) -> MutableArray:
-        rows = [SIDE * b + c for c in range(SIDE)]
-
-        def add(i: Any, sums: Any) -> Any:
-            column, value = part(i)
-            return [x + p.A[k, column] * value for x, k in zip(sums, rows, strict=True)]
-
-        for k, x in zip(rows, fori_loop(0, number, add, [y[k] for k in rows]), strict=True):
-            total = total.set(k, x)
-        return total
-
-    return fori_loop(0, p.blocks, block, empty(p.size))
+    linear, f = p.for_all_rows(split, (empty(p.size), empty(p.size)))
+    residual = p.y0 if p.lower is None else p.delassus.with_product(p.y0, p.n, lambda k: (k, f[k]))
+    factors = p.delassus.update(p.D, linear)
+    x = factors.solve(lambda k: -residual[k])
+    return _Forces(factors.scattered(x, f), factors.with_product(residual, x))
 
 
 def _line_search(p: DualProblem, s: _Forces, full: _Forces) -> Any:

@@ -120,7 +120,7 @@ class PrimalCost:
         links = {max(both) for group in rows.row_groups if group.by_wrench for both in group.links}
         self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
         spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
-        self.hessian = self._hessian(spans)
+        self.M = self._hessian(spans)
         self.groups = [self._group_of_rows(number, *span) for number, span in enumerate(spans)]
         self.block_count, start = len(spans), len(rows)
         for group in rows.row_groups:
@@ -181,10 +181,10 @@ class PrimalCost:
         where `place` is the position in the Hessian's array.
         """
         if columns[0] and columns[0][0] >= self.nv:
-            starts = StackedPytree([self.hessian.size + 21 * ((own[0] - self.nv) // 6) for own in columns])
+            starts = StackedPytree([self.M.size + 21 * ((own[0] - self.nv) // 6) for own in columns])
             pairs = [(i, j) for i in range(len(columns[0])) for j in range(i + 1)]
             return lambda k: [(i, j, starts[k] + at) for at, (i, j) in enumerate(pairs)]
-        return self.hessian.places(columns)
+        return self.M.places(columns)
 
     def over_active_blocks(self, work: BlockFunction, total: Any) -> Any:
         """`total` after total = work(block, total) for every block that is active in some world."""
@@ -285,14 +285,14 @@ class PrimalCost:
         coupling blocks.
         """
 
-        # H = M + sum J^T W J over the active blocks
-        def add(block: RowBlock, H: MutableArray) -> MutableArray:
+        def add_block(block: RowBlock, H: MutableArray) -> MutableArray:
             WJ = force_law(block, block.read(y))[1] @ block.J
             return _with_added(H, ((k, block.J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
 
-        H = self.hessian.array(21 * len(self.link_numbers))
-        H = self._with_link_stiffness(self.over_active_blocks(add, H))
-        return -self.hessian.solve(H, gradient)
+        def add(H: MutableArray) -> MutableArray:
+            return self._with_link_stiffness(self.over_active_blocks(add_block, H))
+
+        return -self.M.update(add, 21 * len(self.link_numbers)).solve(gradient)
 
     def dense_hessian(self, y: MutableArray, force_law: ForceLaw) -> np.ndarray:
         """M + J^T W J (nv, nv)."""
@@ -346,7 +346,7 @@ class PrimalCost:
                     K[i, j] = K[j, i] = H[k]
                 stiffness[link] = K
             curvature = screws.stiffness_entries(stiffness)
-            return _with_added(H, ((self.hessian.place(*entry), value) for entry, value in curvature.items()))
+            return _with_added(H, ((self.M.place(*entry), value) for entry, value in curvature.items()))
 
         any_active = [row_group.any_active for row_group in self.rows.row_groups if row_group.by_wrench]
         return cond(reduce(logical_or, any_active), add, lambda H: H, H)
