@@ -14,6 +14,7 @@ stiffness at the link, and the composite-rigid-body recursion carries it down th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -82,7 +83,8 @@ class RowBlock(NamedTuple):
         return [self.start + i for i in range(len(self.kinds))]
 
 
-class BlockGroup(NamedTuple):
+@dataclass(frozen=True)
+class BlockGroup:
     """Blocks of rows of one form: the contacts of a pair-type group, or a single block of other rows.
 
     first, start: the numbers of the first block and its first row. kinds: of the rows of each block.
