@@ -24,7 +24,8 @@ import numpy as np
 from zwang.constraint.row_arrays import HARD, PER_ROW, STORED, WRENCH, RowArrays, WorldRows
 from zwang.deprecation import renamed_attributes
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, divide, is_zero, where
+from zwang.scalar import MutableArray, are_constant, divide, empty, is_zero, where
+from zwang.scalar.compact_loop import IndexSet, SingleIndex
 
 WarmStart = Callable[[int], MutableArray]
 """A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
@@ -138,7 +139,7 @@ class JointScrews(NamedTuple):
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The rows of all contacts of a pair-type group: many blocks of n rows of the same form.
+    """Blocks of n rows of the same form: those of all contacts of a pair-type group, or a single other block.
 
     kinds (n,). names and order: the name of each block, and its place among all contacts. links: of block k,
     of both bodies; -1: the world. columns: the velocities that J of block k multiplies; without them it
@@ -160,7 +161,7 @@ class RowGroup:
     active: MutableArray
     cone: Callable[[Any], Cone | None]
     any_active: Any
-    active_indices: ActiveIndices | AppendedIndices
+    active_indices: IndexSet
 
     def __len__(self) -> int:
         return len(self.names)
@@ -198,9 +199,11 @@ class RowGroup:
         first = self.row + k * self.size
         return np.array([self.arrays.values[name][first + i] for i in range(self.size)])
 
-    def velocities(self, k: int, screws: JointScrews) -> tuple[int, ...]:
-        """The generalised velocities on which block k depends."""
-        return tuple(screws.signs(self.links[k])) if self.by_wrench else self.columns[k]
+    def velocities(self, screws: JointScrews | None) -> list[tuple[int, ...]]:
+        """The generalised velocities on which each block depends."""
+        if screws is None or not self.by_wrench:
+            return list(self.columns)
+        return [tuple(screws.signs(links)) for links in self.links]
 
     def block(self, k: int, screws: JointScrews, nv: int) -> Rows:
         """The rows of block k with their J (n, nv), zeros where it is inactive."""
@@ -296,7 +299,7 @@ class Rows:
     @property
     def stored_values(self) -> dict[str, np.ndarray]:
         """The values (n,) that are stored of rows in arrays; some of hard rows are known."""
-        known = HARD if any(self.hard) else ()
+        known = HARD if all(self.hard) else ()
         return {name: getattr(self, name) for name in STORED if name not in known}
 
     @property
@@ -333,6 +336,22 @@ class Rows:
             cones=cones,
         )
 
+    def in_groups(self) -> tuple[RowGroup, ...]:
+        """All rows in groups: before those of contacts, each block of other rows is a group of its own."""
+        return (*(self._block(start, stop) for start, stop in _block_spans(self)), *self.row_groups)
+
+    def _block(self, start: int, stop: int) -> RowGroup:
+        """Rows outside groups that are active together as a group with a single block."""
+        own, active, cone = self.select(range(start, stop)), self.active[start], self.cone_of.get(start)
+        columns = tuple(k for k in range(self.J.shape[1]) if not is_zero(own.J[:, k]))
+        arrays = RowArrays.of_size(len(own), len(own) * len(columns))
+        arrays = arrays.stored(0, 0, own.J[:, list(columns)], own.stored_values)
+        flags = empty(1).set(0, where(active, 1.0, 0.0))
+        return RowGroup(
+            own.kinds, own.names[:1], (start - len(self),), ((WORLD, WORLD),), (columns,), arrays, 0, 0,
+            all(own.hard), flags, lambda k: cone, active, SingleIndex(active),
+        )  # fmt: skip
+
     def without_groups(self) -> Rows:
         """All rows, those of groups included, in one table; contacts are in the order of their pairs."""
         return self._listed(range(len(self)), lambda group, k: True)[0]
@@ -358,6 +377,27 @@ class Rows:
     def indices(self, *kinds: str) -> list[int]:
         """The numbers of the rows of these kinds."""
         return [i for i, kind in enumerate(self.kinds) if kind in kinds]
+
+
+def _block_spans(rows: Rows) -> list[tuple[int, int]]:
+    """(start, stop) of the blocks: the rows of one cone, or adjacent rows of one name that are active
+    together.
+    """
+    cones = rows.cone_of
+    starts = [i for i in range(len(rows)) if i == 0 or not _in_one_block(rows, cones, i - 1, i)]
+    return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
+
+
+def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
+    """Whether adjacent rows i and j belong to one block."""
+    if i in cones or j in cones:
+        return cones.get(i) is cones.get(j)
+    same = rows.active[i] is rows.active[j] or are_constant(rows.active[i], rows.active[j])
+    return (
+        same
+        and rows.names[i] == rows.names[j]
+        and bool(rows.active[i] is rows.active[j] or rows.active[i] == rows.active[j])
+    )
 
 
 def scalar_array(values: Sequence[Any]) -> np.ndarray:

@@ -97,6 +97,10 @@ class SingleIndex:
         """The index at any position."""
         return 0
 
+    def has(self, index: Any) -> Any:
+        """Whether the index is active in this world."""
+        return self.active
+
     @property
     def count(self) -> Any:
         """Number of active indices."""
@@ -140,6 +144,10 @@ class AppendedIndices(NamedTuple):
 
         is_active = lane_maximum(where(self.flags[index] > 0, 1.0, 0.0), 1)
         return cond(1.0 * is_active > 0, with_index, lambda appended: appended, self)
+
+    def has(self, index: Any) -> Any:
+        """Whether an index is active in this world."""
+        return self.flags[index] > 0
 
     def __getitem__(self, position: Any) -> Any:
         """The active index at this position, which is below their number."""

@@ -102,6 +102,10 @@ class ActiveIndices:
         self.flags = flags
         self.items = _backend_for(flags).active_indices(flags, flags.shape[0] if end is None else end)
 
+    def has(self, index: Any) -> Any:
+        """Whether an index is active in this world."""
+        return self.flags[index] > 0
+
     def __getitem__(self, position: Any) -> Any:
         """The active index at this position of the compacted array; 0 beyond the last one."""
         position = flat_position(self.flags.shape, position)
@@ -118,7 +122,7 @@ class ActiveIndices:
         """
 
         def masked(index: Any, carry: Any) -> Any:
-            return cond(self.flags[index] > 0, lambda carry: body(index, carry), lambda carry: carry, carry)
+            return cond(self.has(index), lambda carry: body(index, carry), lambda carry: carry, carry)
 
         return _backend_for(self.flags).active_loop(self.items, self.flags.shape[0], masked, init)
 

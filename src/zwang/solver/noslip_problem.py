@@ -56,7 +56,7 @@ class NoslipProblem:
         self.M = factor(problem.M, problem.parents)
         self.tree_of = _trees(problem.parents)
         self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
-        self.friction = [group.block(0) for group in self.cost.groups if group.kinds[0] == "friction"]
+        self.friction = [group.block(0) for group in self.cost.groups if group.rows.kinds[0] == "friction"]
         self.X, self.y0 = self._row_arrays()
         self.labels = self._islands(islands)
 
@@ -69,14 +69,17 @@ class NoslipProblem:
         """The contacts with friction; those outside groups are in their order."""
         found = []
         for group in filter(_has_contact_friction, self.cost.groups):
-            n = len(group.kinds)
-            for k, own in enumerate(group.velocities):
-                place = group.start if group.contacts is None else len(self.rows) + group.contacts.order[k]
-                cone = group.cone(k)
+            n = len(group.rows.kinds)
+            for k, own in enumerate(self._velocities(group)):
+                cone = group.rows.cone(k)
                 form, friction = (cone is not None, n), () if cone is None else cone.friction
-                at = place, group.first + k, group.start + k * n
+                at = group.rows.order[k], group.first + k, group.start + k * n
                 found.append(FrictionalContact(*at, form, friction, self.trees_of(own)))
         return found
+
+    def _velocities(self, group: BlockGroup) -> list[tuple[int, ...]]:
+        """The generalised velocities on which each block of a group depends."""
+        return group.rows.velocities(self.rows.screws)
 
     def trees_of(self, velocities: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({self.tree_of[k] for k in velocities}))
@@ -96,7 +99,7 @@ class NoslipProblem:
 
         for group in self.cost.groups:
             full = self._jacobians(group)
-            arrays = group.indices.for_each(
+            arrays = group.rows.active_indices.for_each(
                 lambda k, t, of=group.block, full=full: enter(of(k), full(k, of(k)), t), arrays
             )
         return arrays
@@ -104,14 +107,11 @@ class NoslipProblem:
     def _jacobians(self, group: BlockGroup) -> Callable[[Any, RowBlock], np.ndarray]:
         """J (n, nv) of block k of a group, as a function of k and the block."""
         nv, screws = self.cost.nv, self.rows.screws
-        if group.contacts is None:
-            J = self.rows.J[group.start : group.start + len(group.kinds)]
-            return lambda _, block: J
-        if not group.contacts.by_wrench:
+        if not group.rows.by_wrench:
             return lambda _, block: _scattered(block, nv)
         assert screws is not None
         S = np.concatenate(screws.columns, axis=1)
-        moved = [set(own) for own in group.velocities]
+        moved = [set(own) for own in self._velocities(group)]
         masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
         return lambda k, block: np.array(masks[k]) * (block.J @ S)
 
@@ -146,11 +146,11 @@ class NoslipProblem:
         def merge_all(carry: Any) -> Any:
             carry = carry[0], 1.0 < 0.0
             for group in self.cost.groups:
-                own = [self.trees_of(velocities) for velocities in group.velocities]
+                own = [self.trees_of(velocities) for velocities in self._velocities(group)]
                 most = max(map(len, own))
                 if most > 1:
                     joined = StackedPytree([trees + trees[-1:] * (most - len(trees)) for trees in own])
-                    carry = group.indices.for_each(lambda k, c, of=joined: merge(of[k], c), carry)
+                    carry = group.rows.active_indices.for_each(lambda k, c, of=joined: merge(of[k], c), carry)
             return carry
 
         labels, _ = while_loop(lambda carry: carry[1], merge_all, (labels, 0.0 < 1.0))
@@ -166,9 +166,9 @@ class NoslipProblem:
             return total.scatter(label, total.gather(label) + cost)
 
         total = zeros(self.tree_count)
-        for group in (group for group in self.cost.groups if all(group.velocities)):
-            first = StackedPytree([self.trees_of(own)[:1] for own in group.velocities])
-            total = group.indices.for_each(
+        for group in (group for group in self.cost.groups if group.rows.by_wrench or group.rows.width):
+            first = StackedPytree([self.trees_of(own)[:1] for own in self._velocities(group)])
+            total = group.rows.active_indices.for_each(
                 lambda k, total, of=group.block, first=first: add(first[k][0], of(k), total), total
             )
         return total
@@ -178,13 +178,13 @@ class NoslipProblem:
         active = zeros(len(self.contacts))
         place = {contact.block: k for k, contact in enumerate(self.contacts)}
         for group in filter(_has_contact_friction, self.cost.groups):
-            places = table([place[group.first + k] for k in range(len(group))])
-            active = group.indices.for_each(lambda k, t, at=places: t.set(at[k], 1.0), active)
+            places = table([place[group.first + k] for k in range(len(group.rows))])
+            active = group.rows.active_indices.for_each(lambda k, t, at=places: t.set(at[k], 1.0), active)
         return active
 
 
 def _has_contact_friction(group: BlockGroup) -> bool:
-    return group.kinds[0] in ("contact", "cone") and len(group.kinds) > 1
+    return group.rows.kinds[0] in ("contact", "cone") and len(group.rows.kinds) > 1
 
 
 def _trees(parents: Sequence[int]) -> list[int]:

@@ -14,7 +14,6 @@ stiffness at the link, and the composite-rigid-body recursion carries it down th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -27,14 +26,12 @@ from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
     absolute,
-    are_constant,
     cond,
     empty,
     is_zero,
     logical_or,
     zeros,
 )
-from zwang.scalar.compact_loop import IndexSet, SingleIndex
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import cone_force, row_force
 from zwang.solver.line_search import exact_line_search
@@ -83,29 +80,15 @@ class RowBlock(NamedTuple):
         return [self.start + i for i in range(len(self.kinds))]
 
 
-@dataclass(frozen=True)
-class BlockGroup:
-    """Blocks of rows of one form: the contacts of a pair-type group, or a single block of other rows.
-
-    first, start: the numbers of the first block and its first row. kinds: of the rows of each block.
-    velocities: on which each block depends. block, cone: that of index k. indices: those of active blocks.
-    contacts: the rows of the pair-type group. is_conditional: whether blocks are evaluated only where they
-    are active.
+class BlockGroup(NamedTuple):
+    """Blocks of rows of one form, and the function that reads block k; first, start: the numbers of the first
+    block and of its first row.
     """
 
+    rows: RowGroup
     first: int
     start: int
-    kinds: tuple[str, ...]
-    velocities: Sequence[Columns]
     block: Callable[[Any], RowBlock]
-    cone: Callable[[Any], Cone | None]
-    indices: IndexSet
-    any_active: Any
-    contacts: RowGroup | None = None
-    is_conditional: bool = True
-
-    def __len__(self) -> int:
-        return len(self.velocities)
 
 
 BlockFunction = Callable[[RowBlock, Any], Any]
@@ -118,65 +101,41 @@ class PrimalCost:
     def __init__(self, problem: GaussProblem, rows: Rows) -> None:
         self.problem, self.rows = problem, rows
         self.nv = len(problem.a_free)
-        self.count = rows.count
         links = {max(both) for group in rows.row_groups if group.by_wrench for both in group.links}
         self.link_numbers = {link: k for k, link in enumerate(sorted(links))}
-        spans = [(start, stop, self._columns_of_rows(start, stop)) for start, stop in _block_spans(rows)]
-        self.M = self._hessian(spans)
-        self.groups = [self._group_of_rows(number, *span) for number, span in enumerate(spans)]
-        self.block_count, start = len(spans), len(rows)
-        for group in rows.row_groups:
-            self.groups.append(self._group_of_contacts(group, self.block_count, start))
-            self.block_count, start = self.block_count + len(group), start + len(group) * group.size
+        groups = rows.in_groups()
+        self.M = self._hessian(groups)
+        self.groups, self.block_count, self.count = list[BlockGroup](), 0, 0
+        for group in groups:
+            self.groups.append(self._block_group(group, self.block_count, self.count))
+            self.block_count += len(group)
+            self.count += len(group) * group.size
 
     # -------------------------------------------------------------------------------------- blocks of rows
-
-    def _columns_of_rows(self, start: int, stop: int) -> tuple[int, ...]:
-        """The unknowns of these rows."""
-        return tuple(k for k in range(self.nv) if not is_zero(self.rows.J[start:stop, k]))
 
     def _link_columns(self, link: int) -> tuple[int, ...]:
         """The six unknowns that are a link's spatial velocity."""
         start = self.nv + 6 * self.link_numbers[link]
         return tuple(range(start, start + 6))
 
-    def _group_of_rows(self, number: int, start: int, stop: int, columns: tuple[int, ...]) -> BlockGroup:
-        """The rows start ... stop - 1, a single block."""
-        rows, span = self.rows, slice(start, stop)
-        active, cone = rows.active[start], rows.cone_of.get(start)
-        block = RowBlock(
-            number, start, columns, self._hessian_places([columns])(0), rows.J[span][:, list(columns)],
-            rows.aref[span], rows.D[span], rows.kinds[span], rows.bound[span], cone, active,
-        )  # fmt: skip
-        # rows on a single velocity are cheaper to evaluate than to test
-        return BlockGroup(
-            number, start, rows.kinds[span], [columns], lambda k: block, lambda k: cone,
-            SingleIndex(active), active, is_conditional=len(columns) > 1,
-        )  # fmt: skip
-
-    def _group_of_contacts(self, group: RowGroup, first: int, start: int) -> BlockGroup:
-        """The rows of a pair-type group; first, start: the numbers of its first block and row."""
+    def _block_group(self, group: RowGroup, first: int, start: int) -> BlockGroup:
+        """The blocks of a group; first, start: the numbers of its first block and row."""
         columns: Sequence[Columns] = group.columns
-        moves_second, velocities = True, columns
+        moves_second = True
         if group.by_wrench:  # one of the links is the world: J multiplies the other's velocity
-            assert self.rows.screws is not None
             columns = [self._link_columns(max(both)) for both in group.links]
             moves_second = group.moves_second
-            velocities = [group.velocities(k, self.rows.screws) for k in range(len(group))]
         places, n, columns_of = self._hessian_places(columns), group.size, StackedPytree(columns)
 
         def block(k: Any) -> RowBlock:
             J = group.jacobian(k)
+            aref, D, bound = (group.read(name, k) for name in ("aref", "D", "bound"))
             return RowBlock(
                 first + k, start + k * n, columns_of[k], places(k), J if moves_second else -J,
-                group.read("aref", k), group.read("D", k), group.kinds, (0,) * n, group.cone(k),
-                group.active_indices.flags[k] > 0,
+                aref, D, group.kinds, bound, group.cone(k), group.active_indices.has(k),
             )  # fmt: skip
 
-        return BlockGroup(
-            first, start, group.kinds, velocities, block, group.cone, group.active_indices, group.any_active,
-            contacts=group,
-        )  # fmt: skip
+        return BlockGroup(group, first, start, block)
 
     def _hessian_places(self, columns: Sequence[Columns]) -> PlacesOfBlock:
         """The function of k to (i, j, place) for the entries i >= j of a block of the unknowns columns[k],
@@ -191,15 +150,15 @@ class PrimalCost:
     def over_active_blocks(self, work: BlockFunction, total: Any) -> Any:
         """`total` after total = work(block, total) for every block that is active in some world."""
         for group in self.groups:
-            if group.is_conditional:
-                total = group.indices.for_each(lambda k, t, of=group.block: work(of(k), t), total)
-            else:
+            if group.rows.width > 1:
+                total = group.rows.active_indices.for_each(lambda k, t, of=group.block: work(of(k), t), total)
+            else:  # rows on a single velocity are cheaper to evaluate than to test
                 total = work(group.block(0), total)
         return total
 
     def any_active(self) -> Any:
         """Whether any row is active."""
-        return reduce(logical_or, [group.any_active for group in self.groups], False)
+        return reduce(logical_or, [group.rows.any_active for group in self.groups], False)
 
     # -------------------------------------------------------------------------------------- residuals and
     # generalised forces
@@ -315,22 +274,15 @@ class PrimalCost:
             return []
         return [k for i in screws.path(link) for k in range(self.nv)[screws.velocities[i]]]
 
-    def _hessian(self, spans: Sequence[tuple[int, int, tuple[int, ...]]]) -> UpdatedMatrix:
-        """The storage of the Hessian, from the first and last row and the unknowns of the blocks outside
-        groups; rows that couple two branches of the tree fill in entries.
-        """
-        M, parents, rows = self.problem.M, self.problem.parents, self.rows
+    def _hessian(self, groups: Sequence[RowGroup]) -> UpdatedMatrix:
+        """The storage of the Hessian; rows that couple two branches of the tree fill in entries."""
+        M, parents = self.problem.M, self.problem.parents
         tree = {(i, j) for i in range(self.nv) for j in [i, *ancestors(parents, i)] if not is_zero(M[i][j])}
         tree = tree.union(*(dense_entries(self._velocities_moving(link)) for link in self.link_numbers))
         row_blocks = [
-            RowBlocks([columns], SingleIndex(rows.active[start]), rows.active[start])
-            for start, _, columns in spans
-            if columns
-        ]
-        row_blocks += [
             RowBlocks(group.columns, group.active_indices, group.any_active)
-            for group in rows.row_groups
-            if not group.by_wrench
+            for group in groups
+            if not group.by_wrench and group.width
         ]
         return UpdatedMatrix(M, parents, tree, row_blocks)
 
@@ -373,27 +325,6 @@ class PrimalCost:
         initial_slope = gradient @ p
         slope_noise = ROUNDING * (absolute(smooth_slope) + absolute(initial_slope - smooth_slope))
         return exact_line_search(slope_at, initial_slope, first_step, tolerance, slope_noise)
-
-
-def _block_spans(rows: Rows) -> list[tuple[int, int]]:
-    """(start, stop) of the blocks: the rows of one cone, or adjacent rows of one name that are active
-    together.
-    """
-    cones = rows.cone_of
-    starts = [i for i in range(len(rows)) if i == 0 or not _in_one_block(rows, cones, i - 1, i)]
-    return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
-
-
-def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
-    """Whether adjacent rows i and j belong to one block."""
-    if i in cones or j in cones:
-        return cones.get(i) is cones.get(j)
-    same = rows.active[i] is rows.active[j] or are_constant(rows.active[i], rows.active[j])
-    return (
-        same
-        and rows.names[i] == rows.names[j]
-        and bool(rows.active[i] is rows.active[j] or rows.active[i] == rows.active[j])
-    )
 
 
 def diagonal(values: Sequence[Any]) -> np.ndarray:
