@@ -164,11 +164,7 @@ def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
             "(Painleve paradox)"
         )
     C = laws.force(last.sizes)
-    return (
-        cond(is_solution, lambda: C, lambda: np.full(len(C), np.nan))
-        if not value_is_constant(is_solution)
-        else C
-    )
+    return cond(is_solution, lambda: C, lambda: np.full(len(C), np.nan))
 
 
 def _check_defined(laws: _Laws) -> None:
