@@ -10,7 +10,7 @@ from zwang.constraint.rows import concatenated
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import zeros
 from zwang.solver.newton import newton
-from zwang.solver.primal_cost import PrimalCost
+from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.warm_start import decode_status, encode_status
 
 SEEDS = st.integers(0, 10_000)
@@ -34,7 +34,7 @@ def as_list(codes):
 
 
 def blocks_of(primal):
-    return [group.block(0) for group in primal.groups]
+    return [RowBlock(group, 0) for group in primal.groups]
 
 
 def status_at(problem, rows, a):

@@ -188,16 +188,14 @@ class RowGroup:
 
     def jacobian(self, k: Any) -> np.ndarray:
         """J (n, width) of block k."""
-        shape = self.size, self.width
-        first = self.entry + k * (self.size * self.width)
-        return np.array([self.arrays.J[first + e] for e in range(shape[0] * shape[1])]).reshape(shape)
+        count = self.size * self.width
+        return np.array(self.arrays.J.segment(self.entry + k * count, count)).reshape(self.size, self.width)
 
     def read(self, name: str, k: Any) -> np.ndarray:
         """The values (n,) of one field of block k."""
         if self.hard and name in HARD:
             return np.full(self.size, HARD[name])
-        first = self.row + k * self.size
-        return np.array([self.arrays.values[name][first + i] for i in range(self.size)])
+        return np.array(self.arrays.values[name].segment(self.row + k * self.size, self.size))
 
     def velocities(self, screws: JointScrews | None) -> list[tuple[int, ...]]:
         """The generalised velocities on which each block depends."""

@@ -112,6 +112,12 @@ class MutableArray:
     def __getitem__(self, index: Any) -> Any:
         return self._load(flat_position(self.shape, index))
 
+    def segment(self, start: Any, count: int) -> list[Any]:
+        """The elements of a vector at `count` indices from `start` on."""
+        if type(start) is int and self._elements is not None and start + count <= self.shape[0]:
+            return self._elements[start : start + count]  # on floats
+        return [self[start + i] for i in range(count)]
+
     def set(self, index: Any, value: Any) -> MutableArray:
         """The array with the element at `index` replaced by `value`; this one must not be used any more."""
         return self._store(flat_position(self.shape, index), value)

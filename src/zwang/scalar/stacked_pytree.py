@@ -25,7 +25,7 @@ class StackedPytree:
     """
 
     def __init__(self, pytrees: Sequence[Any]) -> None:
-        self.first = pytrees[0]
+        self.pytrees = pytrees
         columns = [list(column) for column in zip(*map(leaves_of, pytrees), strict=True)]
         kinds = [_kind(column) for column in columns]
         tables = {
@@ -39,7 +39,9 @@ class StackedPytree:
             count[kind] += 1
 
     def __getitem__(self, index: Any) -> Any:
-        return rebuild(self.first, [read(index, column) for read, column in self._leaves])
+        if type(index) is int:  # as in an algorithm on floats
+            return self.pytrees[index]
+        return rebuild(self.pytrees[0], [read(index, column) for read, column in self._leaves])
 
 
 def _kind(column: list[Any]) -> str:

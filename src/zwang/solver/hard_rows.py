@@ -197,11 +197,11 @@ def _appended(
             J = J.scatter((first + j) * nx + 1.0 * e, 0.0)
         return J
 
-    J = fori_loop(0, nx, clear, gathered.J)
+    J, own, cone = fori_loop(0, nx, clear, gathered.J), block.J, block.cone
     for j in range(width):
         used = j < len(chosen)
         i = chosen[j] if used else 0
-        friction = (block.cone.friction[j - 1] if j else 1.0) if used and block.cone is not None else 1.0
+        friction = (cone.friction[j - 1] if j else 1.0) if used and cone is not None else 1.0
         row = {
             "aref": block.aref[i] if used else 0.0,
             "R": 1 / block.D[i] if used else 0.0,
@@ -212,7 +212,7 @@ def _appended(
             values[name] = values[name].scatter(first + j, x)
         for c, column in enumerate(block.columns if used else ()):
             position = (first + j) * nx + 1.0 * column
-            J = J.scatter(position, J.gather(position) + block.J[i, c])
+            J = J.scatter(position, J.gather(position) + own[i, c])
     for name, x in zip(("lower", "upper", "disc", "associated"), law, strict=True):
         values[name] = values[name].scatter(gathered.count, x)
     return _GatheredRows(**{**values, "J": J, "count": gathered.count + 1.0})

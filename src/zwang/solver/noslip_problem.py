@@ -56,7 +56,9 @@ class NoslipProblem:
         self.M = factor(problem.M, problem.parents)
         self.tree_of = _trees(problem.parents)
         self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
-        self.friction = [group.block(0) for group in self.cost.groups if group.rows.kinds[0] == "friction"]
+        self.friction = [
+            RowBlock(group, 0) for group in self.cost.groups if group.rows.kinds[0] == "friction"
+        ]
         self.X, self.y0 = self._row_arrays()
         self.labels = self._islands(islands)
 
@@ -100,7 +102,7 @@ class NoslipProblem:
         for group in self.cost.groups:
             full = self._jacobians(group)
             arrays = group.rows.active_indices.for_each(
-                lambda k, t, of=group.block, full=full: enter(of(k), full(k, of(k)), t), arrays
+                lambda k, t, g=group, full=full: enter(RowBlock(g, k), full(k, RowBlock(g, k)), t), arrays
             )
         return arrays
 
@@ -169,7 +171,7 @@ class NoslipProblem:
         for group in (group for group in self.cost.groups if group.rows.by_wrench or group.rows.width):
             first = StackedPytree([self.trees_of(own)[:1] for own in self._velocities(group)])
             total = group.rows.active_indices.for_each(
-                lambda k, total, of=group.block, first=first: add(first[k][0], of(k), total), total
+                lambda k, total, g=group, first=first: add(first[k][0], RowBlock(g, k), total), total
             )
         return total
 
@@ -196,8 +198,9 @@ def _trees(parents: Sequence[int]) -> list[int]:
 
 def _scattered(block: RowBlock, nv: int) -> np.ndarray:
     """J (n, nv) of a block, from its columns, of which some may be repeated with zeros."""
-    full = zeros((len(block.kinds), nv))
-    for i in range(len(block.kinds)):
-        for j, k in enumerate(block.columns):
-            full = full.set((i, k), full[i, k] + block.J[i, j])
-    return np.array([[full[i, k] for k in range(nv)] for i in range(len(block.kinds))])
+    J, columns = block.J, block.columns
+    full = zeros((len(J), nv))
+    for i, row in enumerate(J):
+        for k, x in zip(columns, row, strict=True):
+            full = full.set((i, k), full[i, k] + x)
+    return np.array([[full[i, k] for k in range(nv)] for i in range(len(J))])

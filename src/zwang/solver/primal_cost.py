@@ -40,24 +40,71 @@ ROUNDING = 1e-13  # rounding error of the slope, relative to its terms
 
 
 class RowBlock(NamedTuple):
-    """A block of rows start, start + 1, ... of the problem, which are active together; J (n, k) multiplies
-    the k unknowns `columns`.
-
-    number: of the block. hessian_entries: (i, j, index) with i >= j, where entry (i, j) of J^T W J is added
-    at `index` of the Hessian's array.
+    """Block k of a group: rows start, start + 1, ... of the problem, which are active together. The arrays
+    are read where they are asked for.
     """
 
-    number: Any
-    start: Any
-    columns: Sequence[Any]
-    hessian_entries: Sequence[tuple[int, int, Any]]
-    J: np.ndarray
-    aref: np.ndarray
-    D: np.ndarray
-    kinds: tuple[str, ...]
-    bound: Any
-    cone: Cone | None
-    active: Any
+    group: BlockGroup
+    k: Any
+
+    @property
+    def number(self) -> Any:
+        """The number of the block."""
+        return self.group.first + self.k
+
+    @property
+    def start(self) -> Any:
+        """The number of its first row."""
+        return self.group.start + self.k * self.group.rows.size
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each row."""
+        return self.group.rows.kinds
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The unknowns that J multiplies."""
+        return self.group.columns[self.k]
+
+    @property
+    def hessian_entries(self) -> list[tuple[int, int, Any]]:
+        """(i, j, index) with i >= j, where entry (i, j) of J^T W J is added at `index` of the Hessian's
+        array.
+        """
+        return self.group.places(self.k)
+
+    @property
+    def J(self) -> np.ndarray:
+        """J (n, number of columns)."""
+        rows = self.group.rows
+        J = rows.jacobian(self.k)
+        return -J if rows.by_wrench and not rows.moves_second else J
+
+    @property
+    def aref(self) -> np.ndarray:
+        """The reference accelerations (n,)."""
+        return self.group.rows.read("aref", self.k)
+
+    @property
+    def D(self) -> np.ndarray:
+        """1/R (n,)."""
+        return self.group.rows.read("D", self.k)
+
+    @property
+    def bound(self) -> np.ndarray:
+        """The largest forces (n,) of rows of friction."""
+        return self.group.rows.read("bound", self.k)
+
+    @property
+    def cone(self) -> Cone | None:
+        """The cone of the rows."""
+        return self.group.rows.cone(self.k)
+
+    @property
+    def active(self) -> Any:
+        """Whether the block is active in this world."""
+        return self.group.rows.active_indices.has(self.k)
 
     def jacobian_product(self, x: MutableArray) -> np.ndarray:
         """J x (n,) for the array x of all unknowns."""
@@ -65,8 +112,9 @@ class RowBlock(NamedTuple):
 
     def force_and_curvature(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Forces (n,) of the rows at the residual y = J a - aref, and the curvature W = -df/dy (n, n)."""
-        if self.cone is not None:
-            force, W = cone_force(self.cone, self.D, y)
+        cone = self.cone
+        if cone is not None:
+            force, W = cone_force(cone, self.D, y)
             return scalar_array(force), W
         both = [row_force(*numbers) for numbers in zip(self.kinds, self.D, y, self.bound, strict=True)]
         return scalar_array([force for force, _ in both]), diagonal([w for _, w in both])
@@ -81,14 +129,15 @@ class RowBlock(NamedTuple):
 
 
 class BlockGroup(NamedTuple):
-    """Blocks of rows of one form, and the function that reads block k; first, start: the numbers of the first
-    block and of its first row.
+    """The blocks of a group of rows. first, start: the numbers of the first block and of its first row.
+    columns: the unknowns of each block. places: see `RowBlock.hessian_entries`.
     """
 
     rows: RowGroup
     first: int
     start: int
-    block: Callable[[Any], RowBlock]
+    columns: StackedPytree
+    places: PlacesOfBlock
 
 
 BlockFunction = Callable[[RowBlock, Any], Any]
@@ -121,21 +170,9 @@ class PrimalCost:
     def _block_group(self, group: RowGroup, first: int, start: int) -> BlockGroup:
         """The blocks of a group; first, start: the numbers of its first block and row."""
         columns: Sequence[Columns] = group.columns
-        moves_second = True
         if group.by_wrench:  # one of the links is the world: J multiplies the other's velocity
             columns = [self._link_columns(max(both)) for both in group.links]
-            moves_second = group.moves_second
-        places, n, columns_of = self._hessian_places(columns), group.size, StackedPytree(columns)
-
-        def block(k: Any) -> RowBlock:
-            J = group.jacobian(k)
-            aref, D, bound = (group.read(name, k) for name in ("aref", "D", "bound"))
-            return RowBlock(
-                first + k, start + k * n, columns_of[k], places(k), J if moves_second else -J,
-                aref, D, group.kinds, bound, group.cone(k), group.active_indices.has(k),
-            )  # fmt: skip
-
-        return BlockGroup(group, first, start, block)
+        return BlockGroup(group, first, start, StackedPytree(columns), self._hessian_places(columns))
 
     def _hessian_places(self, columns: Sequence[Columns]) -> PlacesOfBlock:
         """The function of k to (i, j, place) for the entries i >= j of a block of the unknowns columns[k],
@@ -151,9 +188,10 @@ class PrimalCost:
         """`total` after total = work(block, total) for every block that is active in some world."""
         for group in self.groups:
             if group.rows.width > 1:
-                total = group.rows.active_indices.for_each(lambda k, t, of=group.block: work(of(k), t), total)
+                indices = group.rows.active_indices
+                total = indices.for_each(lambda k, t, g=group: work(RowBlock(g, k), t), total)
             else:  # rows on a single velocity are cheaper to evaluate than to test
-                total = work(group.block(0), total)
+                total = work(RowBlock(group, 0), total)
         return total
 
     def any_active(self) -> Any:
@@ -247,8 +285,9 @@ class PrimalCost:
         """
 
         def add_block(block: RowBlock, H: MutableArray) -> MutableArray:
-            WJ = force_law(block, block.read(y))[1] @ block.J
-            return _with_added(H, ((k, block.J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
+            J = block.J
+            WJ = force_law(block, block.read(y))[1] @ J
+            return _with_added(H, ((k, J[:, i] @ WJ[:, j]) for i, j, k in block.hessian_entries))
 
         def add(H: MutableArray) -> MutableArray:
             return self._with_link_stiffness(self.over_active_blocks(add_block, H))
@@ -260,9 +299,10 @@ class PrimalCost:
         nv = self.nv
 
         def add(block: RowBlock, H: MutableArray) -> MutableArray:
-            K = block.J.T @ force_law(block, block.read(y))[1] @ block.J
-            entries = [(i, j) for i in range(len(block.columns)) for j in range(len(block.columns))]
-            return _with_added(H, (((block.columns[i], block.columns[j]), K[i, j]) for i, j in entries))
+            J, columns = block.J, block.columns
+            K = J.T @ force_law(block, block.read(y))[1] @ J
+            entries = [(i, j) for i in range(len(columns)) for j in range(len(columns))]
+            return _with_added(H, (((columns[i], columns[j]), K[i, j]) for i, j in entries))
 
         K = self.over_active_blocks(add, zeros((nv, nv)))
         return np.array([[self.problem.M[i][j] + K[i, j] for j in range(nv)] for i in range(nv)])

@@ -51,7 +51,7 @@ from zwang.simulation.constrained import has_nonideal_constraints
 from zwang.simulation.contact_linearisation import ContactTerms, add_contacts
 from zwang.simulation.implicit_damping import DAMPING
 from zwang.simulation.step_settings import StepSettings
-from zwang.solver.primal_cost import PrimalCost
+from zwang.solver.primal_cost import PrimalCost, RowBlock
 
 MEAN_ACCELERATION, NEXT_VELOCITY = "mean_acceleration", "next_velocity"
 """The inputs for b = (v' - v) / h and for v', the velocities after the step."""
@@ -214,18 +214,17 @@ class _LinearSystem:
             raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
         primal = PrimalCost(GaussProblem(M, np.zeros(m.nv), tuple(self.parents)), rows)
         force, matrix = np.array(force, dtype=object), dict(matrix)
-        for block in (group.block(0) for group in primal.groups):
-            y = block.J @ np.array([self.a[k] for k in block.columns]) - block.aref
+        for block in (RowBlock(group, 0) for group in primal.groups):
+            J, columns = block.J, block.columns
+            y = J @ np.array([self.a[k] for k in columns]) - block.aref
             f, W = block.force_and_curvature(y)
             f, W = (
                 [where(block.active, x, 0.0) if not is_zero(x) else 0 for x in np.ravel(v)] for v in (f, W)
             )
-            K = block.J.T @ np.array(W, dtype=object).reshape(len(f), -1) @ block.J
-            for i, (k, x) in enumerate(
-                zip(block.columns, block.J.T @ np.array(f, dtype=object), strict=True)
-            ):
+            K = J.T @ np.array(W, dtype=object).reshape(len(f), -1) @ J
+            for i, (k, x) in enumerate(zip(columns, J.T @ np.array(f, dtype=object), strict=True)):
                 force[k] = force[k] - x
-                for j, l in enumerate(block.columns[: i + 1]):
+                for j, l in enumerate(columns[: i + 1]):
                     matrix[k, l] = matrix.get((k, l), 0) + K[i, j]
         return force, matrix
 
