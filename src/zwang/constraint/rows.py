@@ -24,7 +24,7 @@ import numpy as np
 from zwang.constraint.row_arrays import HARD, PER_ROW, STORED, WRENCH, RowArrays, WorldRows
 from zwang.deprecation import renamed_attributes
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import MutableArray, are_constant, divide, empty, is_zero, where
+from zwang.scalar import MutableArray, divide, empty, is_zero, where
 from zwang.scalar.compact_loop import IndexSet, SingleIndex
 
 WarmStart = Callable[[int], MutableArray]
@@ -390,12 +390,7 @@ def _in_one_block(rows: Rows, cones: dict[int, Cone], i: int, j: int) -> bool:
     """Whether adjacent rows i and j belong to one block."""
     if i in cones or j in cones:
         return cones.get(i) is cones.get(j)
-    same = rows.active[i] is rows.active[j] or are_constant(rows.active[i], rows.active[j])
-    return (
-        same
-        and rows.names[i] == rows.names[j]
-        and bool(rows.active[i] is rows.active[j] or rows.active[i] == rows.active[j])
-    )
+    return rows.names[i] == rows.names[j] and rows.active[i] is rows.active[j]
 
 
 def scalar_array(values: Sequence[Any]) -> np.ndarray:
