@@ -114,8 +114,8 @@ class MutableArray:
 
     def segment(self, start: Any, count: int) -> list[Any]:
         """The elements of a vector at `count` indices from `start` on."""
-        if type(start) is int and self._elements is not None and start + count <= self.shape[0]:
-            return self._elements[start : start + count]  # on floats
+        if type(self) is MutableArray and type(start) is int and 0 <= start <= self.shape[0] - count:
+            return self._alive()[start : start + count]  # on floats
         return [self[start + i] for i in range(count)]
 
     def set(self, index: Any, value: Any) -> MutableArray:
