@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from zwang import scalar
+from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
@@ -144,6 +145,26 @@ def test_an_empty_array_has_no_values_until_they_are_set():
     with pytest.raises(TraceError, match="never set"):
         trace(lambda x: [scalar.empty(2).set(0, x[0])[1]], {"x": (1,)})
     assert math.isnan(scalar.empty(2)[1])
+
+
+def test_a_segment_of_an_array_has_its_elements():
+    def segments(x):
+        array = scalar.empty(4)
+        for k in range(4):
+            array = array.set(k, x[k])
+
+        def add(k, total):
+            return total + np.array(array.segment(k, 3))
+
+        return scalar.fori_loop(0, 2, add, np.array(array.segment(1, 3)), unroll=False)
+
+    x, expected = [1.0, 2.0, 4.0, 8.0], [2.0 + 1 + 2, 4.0 + 2 + 4, 8.0 + 4 + 8]
+    assert segments(x).tolist() == expected
+    assert compile_function(segments, {"x": 4})(np.array(x)).tolist() == expected
+    assert scalar.zeros(4).segment(4, 0) == []
+    for start, count in ((2, 3), (-1, 2)):
+        with pytest.raises(IndexError, match="outside"):
+            scalar.zeros(4).segment(start, count)
 
 
 def test_a_branch_captures_values_and_may_change_an_array_that_is_an_operand():
