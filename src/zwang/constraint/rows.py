@@ -141,12 +141,13 @@ class JointScrews(NamedTuple):
 class RowGroup:
     """Blocks of n rows of the same form: those of all contacts of a pair-type group, or a single other block.
 
-    kinds (n,). names and order: the name of each block, and its place among all contacts. links: of block k,
-    of both bodies; -1: the world. columns: the velocities that J of block k multiplies; without them it
-    multiplies the spatial velocity (6,) of the second link relative to the first, so that J^T f is the wrench
-    on it. arrays: those of the rows, defined where a block is active; row, entry: the first of this group's
-    rows, and of its entries of J, there. hard: whether R = 0. active (count,): 1 where a block is, else 0.
-    cone: that of block k, or None. any_active: whether any block is active. active_indices: the active ones.
+    kinds (n,). names and order: the name of each block, and its place among all contacts, which other blocks
+    precede. links: of block k, of both bodies; -1: the world. columns: the velocities that J of block k
+    multiplies; without them it multiplies the spatial velocity (6,) of the second link relative to the first,
+    so that J^T f is the wrench on it. arrays: those of the rows, defined where a block is active; row, entry:
+    the first of this group's rows, and of its entries of J, there. hard: whether R = 0. active (count,): 1
+    where a block is, else 0. cone: that of block k, or None. any_active: whether any block is active.
+    active_indices: the active ones.
     """
 
     kinds: tuple[str, ...]
