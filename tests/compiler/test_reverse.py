@@ -67,6 +67,21 @@ def active_rows(x, y):
     return [s, b[2] + b[0] * b[5], a.gather(floor(absolute(x[0]) * 2)) ** 2, b.gather(x[2]) * y[0]]
 
 
+def later_changes(x, y):
+    """Loops that read an array that stays as it is, and one that a later loop changes."""
+    a, b = array_of([*x, *y]), array_of([*y, *x])
+
+    def read(b):
+        def body(i, s):
+            return s * 0.9 + a[i] * cond(s < 1.0, lambda s: b[i] * sin(s), lambda s: a[5 - i] * s, s)
+
+        return body
+
+    s = fori_loop(0, 6, read(b), x[1], unroll=False)
+    c = fori_loop(0, 5, lambda i, b: b.set(i, b[i + 1] * a[i] * s), b, unroll=False)
+    return [s, c[2] * c[4], fori_loop(0, 6, read(c), s * y[0], unroll=False)]
+
+
 def dynamic_bounds(x, y):
     """A loop up to a number that the data decide, backwards, which scatters; a branch with a singularity."""
     count = lane_maximum(floor(3 + x[0]), 6)
@@ -115,7 +130,7 @@ def held_iteration(x, y):
 
 
 @pytest.mark.parametrize(
-    "text", [nested_loops, active_rows, dynamic_bounds, lane_by_lane_products, held_iteration]
+    "text", [nested_loops, active_rows, later_changes, dynamic_bounds, lane_by_lane_products, held_iteration]
 )
 def test_reverse_mode_is_the_transpose_of_dual_numbers(text):
     def listed(x, y):

@@ -122,8 +122,40 @@ def _spread(instruction: Instruction, known: set[int], forwards: bool) -> set[in
     return found
 
 
-def needed_values(program: Program, active: set[int]) -> set[int]:
-    """The values that a reverse sweep reads, and those from which it computes them again."""
+def settled_loads(program: Program) -> set[int]:
+    """The results of those loads inside loops and branches whose arrays are not written any more: a reverse
+    sweep can repeat them.
+    """
+    identity, written = ArrayIdentity(program), dict[int, int]()
+    for position, outer in enumerate(program.body.instructions):
+        for i in [outer, *(i for b in blocks_of(outer) for _, i in instructions_of(b))]:
+            if i.op in ("store", "scatter"):
+                written[identity.of(i.args[0])] = position
+    found = set[int]()
+
+    def search(block: Block, known: Collection[int], position: int) -> None:
+        """The loads in a block, whose arrays in `known` begin outside of all loops and are not carried."""
+        for i in block.instructions:
+            if i.op in ("load", "gather") and i.args[0] in known:
+                if written.get(identity.of(i.args[0]), -1) < position:
+                    found.update(i.out)
+            for link in links(i):
+                pairs = list(zip(link.arguments, link.block.parameters, strict=True))
+                captured = pairs[carried(i) + isinstance(i.data, For) :]
+                search(link.block, {p for a, p in captured if a in known}, position)
+
+    arrays = {value for value, kind in program.kinds.items() if kind == "array"}
+    for position, outer in enumerate(program.body.instructions):
+        if blocks_of(outer):
+            of_body = arrays.intersection(outer.args)
+            search(Block((), (outer,), ()), of_body, position)
+    return found
+
+
+def needed_values(program: Program, active: set[int], settled: set[int]) -> set[int]:
+    """The values that a reverse sweep reads, and those from which it computes them again; settled: see
+    `settled_loads`.
+    """
     everything = list(instructions_of(program.body))
     needed = set[int]()
 
@@ -145,8 +177,10 @@ def needed_values(program: Program, active: set[int]) -> set[int]:
                 pairs = zip(link.arguments, link.block.parameters, strict=True)
                 found |= {a for a, p in pairs if a is not None and p in needed}
             return found
-        if instruction.op in LEAVES or not needed.intersection(instruction.out):
+        if not needed.intersection(instruction.out):
             return set()
+        if instruction.op in LEAVES:
+            return settled.intersection(instruction.out) and {instruction.args[1]}
         return set(instruction.args)
 
     for _, instruction in everything:

@@ -1,10 +1,10 @@
 """The vector-Jacobian product of a program with loops, branches and arrays, in reverse mode.
 
 The program is executed again on traced values. Where it is inside a loop or branch, the values read from
-arrays, the carry and the results of inner loops are stored on tapes; the reverse sweep computes all others
-again from these, runs every loop backwards, and accumulates the adjoints. An array has an adjoint array: a
-load adds to it, a store takes from it. Source: Griewank, Walther, Evaluating Derivatives (2008), Chapters 3,
-12.
+arrays that change later, the carry and the results of inner loops are stored on tapes; the reverse sweep
+computes all others again from these, runs every loop backwards, and accumulates the adjoints. An array has an
+adjoint array: a load adds to it, a store takes from it. Source: Griewank, Walther, Evaluating Derivatives
+(2008), Chapters 3, 12.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from zwang.compiler.derivatives.activity import (
     carried,
     instructions_of,
     needed_values,
+    settled_loads,
 )
 from zwang.compiler.derivatives.differentiate import PARTIALS
 from zwang.compiler.ir.graph import RULES, Node
@@ -51,6 +52,7 @@ class Vjp(NamedTuple):
     inputs: tuple[int, ...]
     active: set[int]
     needed: set[int]
+    settled: set[int]
     arrays: ArrayIdentity
     taped: dict[int, list[int]]
 
@@ -61,13 +63,14 @@ class Vjp(NamedTuple):
         """
         inputs = tuple(k for k, port in enumerate(program.inputs) if port.name in names)
         active = active_values(program, inputs)
-        needed = needed_values(program, active)
+        settled = settled_loads(program)
+        needed = needed_values(program, active, settled)
         taped = {id(program.body): list[int]()}
         for block, instruction in instructions_of(program.body):
             _check_reversible(program, block, instruction, active, needed)
             for inner in blocks_of(instruction):
-                taped[id(inner)] = _leaves(program, instruction, inner, needed)
-        return cls(program, inputs, active, needed, ArrayIdentity(program), taped)
+                taped[id(inner)] = _leaves(program, instruction, inner, needed - settled)
+        return cls(program, inputs, active, needed, settled, ArrayIdentity(program), taped)
 
     def __call__(self, inputs: Sequence[np.ndarray], cotangents: Sequence[Any]) -> list[np.ndarray]:
         """The products w^T J (size,) by each of the inputs, for the values of all inputs and the cotangents w
@@ -312,7 +315,8 @@ class _ReverseSweep:
             x = self.tapes[id(block)][place.number * len(taped) + k]
             env[value] = x > 0.5 if self.kinds[value] == "bool" else x
         for instruction in block.instructions:
-            if instruction.op not in LEAVES and instruction.op not in ("store", "scatter", "array", "empty"):
+            again = instruction.op not in LEAVES or instruction.out[0] in self.v.settled
+            if again and instruction.op not in ("store", "scatter", "array", "empty"):
                 if instruction.out[0] in self.v.needed:
                     env[instruction.out[0]] = self._evaluated(instruction, env)
 
