@@ -281,6 +281,18 @@ def test_a_row_at_its_kink_is_marked():
     assert above.B[1, 0] > 10 * abs(below.B[1, 0]) and at.B.shape == (2, 1)
 
 
+@pytest.mark.parametrize("shape", ["sphere", "box"])
+def test_a_contact_that_is_about_to_close_or_open_is_marked(shape):
+    """A body that touches the floor of margin 1 mm at the height 0.101 of its centre."""
+    text = f"""<mujoco><worldbody><geom type="plane" size="1 1 1" margin="0.001"/><body>
+      <joint type="slide" axis="0 0 1"/><geom type="{shape}" size=".1 .1 .1" mass="1"/>
+      </body></worldbody></mujoco>"""
+    fast = zw.compile(read_mjcf("model.xml", text=text))
+    heights = 0.101 + np.array([[-3e-6], [-5e-7], [5e-7], [3e-6]])
+    found = fast.step_derivatives(heights, np.zeros((4, 1)), np.zeros((4, 1)))
+    assert found.switching.tolist() == [False, True, True, False]
+
+
 def _force_at_the_bound(fast):
     """The force above which the friction is at its bound, by bisection of the slope of the velocity."""
     low, high = 1.0, 50.0

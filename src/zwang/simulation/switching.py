@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -13,6 +14,8 @@ from zwang.collision import (
     StoredPlacements,
     bounding_volumes_overlap,
     candidate_pairs,
+    contact_points_between,
+    over_near_pairs,
     pair_groups,
 )
 from zwang.collision.convex.kinks import SMOOTH, has_kink
@@ -29,7 +32,6 @@ from zwang.scalar import (
     absolute,
     cond,
     equal,
-    fori_loop,
     logical_and,
     logical_not,
     logical_or,
@@ -44,6 +46,7 @@ from zwang.solver.solution import max_abs
 from zwang.solver.warm_start import status_code
 
 CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a row
+NEAR = 1e3 * CLOSE  # [m] within which a displacement by `CLOSE` may close a contact
 HARD_CLOSE = 1e-7  # [m, rad] of the distance of a hard row, or [m/s, rad/s] of its speed, within one step
 
 
@@ -66,11 +69,12 @@ def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corre
     changes = _status_changes(motion.found.problem, rows, motion.a, model.h)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
+    changes = logical_or(changes, _contacts_change(model, motion))
     if motion.friction is not None:
         changes = logical_or(changes, _lacks_load(motion.friction))
     if _has_hard_inequality(rows):
         changes = logical_or(changes, logical_and(corrects, _correction_changes(model, motion)))
-    return logical_or(changes, _has_kinks(model, motion))
+    return changes
 
 
 def divided_is_switching(
@@ -157,29 +161,43 @@ def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows, 
     return logical_or(several, is_near_change(problem, rows, CLOSE))
 
 
-def _has_kinks(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
-    """Whether contact points have other derivatives on the other side of a displacement of `CLOSE`."""
+def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
+    """Whether a soft contact becomes active or inactive at a distance changed by `CLOSE`, or contact points
+    have other derivatives on the other side of a displacement of `CLOSE`.
+    """
     mechanism = model.mechanism
-    if {"contact", "constraint"} & set(mechanism.options.disabled):
-        return 0.0 > 1.0
-    pairs = [pair for pair in candidate_pairs(mechanism) if pair.kinds not in SMOOTH]
-    pairs = [with_search_margin(pair) if is_hard_contact(pair) else pair for pair in pairs]
     found: Any = 0.0 > 1.0
-    if not pairs:
+    if {"contact", "constraint"} & set(mechanism.options.disabled):
         return found
+    pairs = [
+        with_search_margin(pair) if is_hard_contact(pair) else pair
+        for pair in candidate_pairs(mechanism)
+        if not is_hard_contact(pair) or pair.kinds not in SMOOTH
+    ]
     shapes = StoredPlacements(pairs, motion.kinematics.poses)
-    for group in pair_groups(pairs, [0] * len(pairs)):
+    for group in pair_groups(pairs, [is_hard_contact(pair) for pair in pairs]):
+        soft, smooth = not is_hard_contact(group.first), group.first.kinds in SMOOTH
 
-        def visit(number: Any, found: Any, group: PairGroup = group) -> Any:
+        def visit(
+            number: Any, found: Any, group: PairGroup = group, soft: bool = soft, smooth: bool = smooth
+        ) -> Any:
             pair, (a, b) = group.pair(number), group.placed(number, shapes)
-            return cond(
-                bounding_volumes_overlap(pair, a, b),
-                lambda found: logical_or(found, has_kink(pair, a, b, CLOSE)),
-                lambda found: found,
-                found,
-            )
 
-        found = fori_loop(0, len(group), visit, found, unroll=False)
+            def changes(found: Any) -> Any:
+                beyond = [point.distance - pair.margin for point in contact_points_between(pair, a, b)]
+                for x in beyond if soft else ():
+                    found = logical_or(found, absolute(x) < CLOSE)
+                if smooth:
+                    return found
+                near = reduce(logical_or, [x < NEAR for x in beyond])
+                return logical_or(found, cond(near, kinks, lambda: 0.0 > 1.0))
+
+            def kinks() -> Any:
+                return has_kink(pair, a, b, CLOSE)
+
+            return cond(bounding_volumes_overlap(pair, a, b), changes, lambda found: found, found)
+
+        found = over_near_pairs(group, shapes, visit, found, beyond_margin=not soft)
     return found
 
 
@@ -208,14 +226,16 @@ def _has_hard_inequality(rows: Rows) -> bool:
 
 
 def _active_count(model: ConstraintModel, motion: ConstrainedMotion, widening: float) -> Any:
-    """The number of active rows and blocks where rows become active at distances larger by `widening`."""
+    """The number of active rows, but for contacts, where rows become active at distances larger by
+    `widening`.
+    """
+    options = model.mechanism.options
+    without_contacts = replace(options, disabled=tuple({*options.disabled, "contact"}))
     rows = constraint_rows(
         row_context(
-            model.mechanism, motion.kinematics, inverse_weights=model.weights, timestep=model.h,
+            model.mechanism.replace(options=without_contacts), motion.kinematics,
+            inverse_weights=model.weights, timestep=model.h,
             settling_time=model.settling_time, widening=widening,
         )
     )  # fmt: skip
-    count = reduce(lambda total, active: total + where(active, 1.0, 0.0), rows.active, 0.0)
-    for group in rows.row_groups:
-        count = fori_loop(0, len(group), lambda k, n, g=group: n + where(g.active[k] > 0, 1.0, 0.0), count)
-    return count
+    return reduce(lambda total, active: total + where(active, 1.0, 0.0), rows.active, 0.0)
