@@ -3,6 +3,10 @@
 The accelerations at rest, the rates of the activations and the violations of hard constraints are zero. They
 are found by the method of Levenberg and Marquardt with exact derivatives, contacts included. Source: Nocedal,
 Wright, Numerical Optimization (2006), Section 10.3.
+
+The accelerations a are measured by a^T M a, Gauss's measure of a motion. A small link that accelerates counts
+little then, and a fall of the whole mechanism much, so that the search does not leave the ground. Among the
+many solutions it prefers those near the guess, because damping is the same for all displacements.
 """
 
 from __future__ import annotations
@@ -27,8 +31,9 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
 
-ITERATIONS = 300
+ITERATIONS, REFINEMENTS = 300, 60
 TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
+START_DAMPING = (0.1, 10.0)  # one after the other, if no equilibrium is found
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
 SMALLEST_CHANGE = 1e-15  # of the unknowns, below which the residual is at its rounding error
 
@@ -45,13 +50,26 @@ class TrimPoint(NamedTuple):
 
 
 class _TrimState(NamedTuple):
-    """The unknowns, and the residuals r and their Jacobian by the free unknowns."""
+    """The unknowns, the residuals (accelerations a, rates of activations, violations), and r with its
+    Jacobian by the free unknowns: the residuals with L^T a in the place of a, L L^T = M / mean inertia.
+    """
 
     q: np.ndarray
     control: np.ndarray
     activation: np.ndarray
+    residuals: np.ndarray
     r: np.ndarray
     J: np.ndarray
+
+    @property
+    def largest(self) -> float:
+        """The largest residual."""
+        return float(np.abs(self.residuals).max(initial=0.0))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the residual can be compared with others."""
+        return bool(np.isfinite(self.r).all())
 
 
 @validated_arguments()
@@ -81,23 +99,38 @@ def trim(
     start = np.zeros(len(names)) if control is None else control
     u = validation.vector(start, len(names), "control", "control")
     problem = _TrimProblem(compile(m, threads=1), _free_unknowns(m, names, nz, fixed))
-    at = problem.at(q, u, np.zeros(nz))
-    damping = 1e-3
+    scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
+    found = []
+    for damping in START_DAMPING:
+        found.append(_nearest(problem, problem.at(q, u, np.zeros(nz)), damping))
+        if found[-1].largest <= TOLERANCE * scale:
+            last = _refined(problem, found[-1])
+            return TrimPoint(last.q, last.control, last.activation, last.largest)
+    raise SolveError(_reason(problem, found[0]))
+
+
+def _nearest(problem: _TrimProblem, at: _TrimState, damping: float) -> _TrimState:
+    """The state of the smallest residual that the method of Levenberg and Marquardt finds."""
     for _ in range(ITERATIONS):
-        if not len(problem.free) or damping > LARGEST_DAMPING or not np.isfinite(at.r).all():
+        if not len(problem.free) or damping > LARGEST_DAMPING or not at.is_finite:
             break
-        change = _step(at, damping)
+        change = problem.step(at, damping)
         if np.abs(change).max() < SMALLEST_CHANGE:
             break
         new = problem.moved(at, change)
-        better = np.isfinite(new.r).all() and new.r @ new.r < at.r @ at.r
+        better = new.is_finite and new.r @ new.r < at.r @ at.r
         at = new if better else at
-        damping = max(damping / 10, SMALLEST_DAMPING) if better else damping * 10
-    largest = float(np.abs(at.r).max(initial=0.0))
-    scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
-    if not largest <= TOLERANCE * scale:
-        raise SolveError(_reason(problem, at, largest))
-    return TrimPoint(at.q, at.control, at.activation, largest)
+        damping = max(damping / 3, SMALLEST_DAMPING) if better else damping * 5
+    return at
+
+
+def _refined(problem: _TrimProblem, at: _TrimState) -> _TrimState:
+    """The state of the smallest residual of a few more steps, each with other rounding errors."""
+    best = at
+    for _ in range(REFINEMENTS if len(problem.free) else 0):
+        at = problem.moved(at, problem.step(at, SMALLEST_DAMPING))
+        best = at if at.largest < best.largest else best
+    return best
 
 
 class _TrimProblem(NamedTuple):
@@ -107,7 +140,7 @@ class _TrimProblem(NamedTuple):
     free: list[int]
 
     def at(self, q: np.ndarray, control: np.ndarray, activation: np.ndarray) -> _TrimState:
-        """The residuals (accelerations, rates of activations, violations) and their Jacobian."""
+        """The residuals and their Jacobian."""
         m, nv = self.fast.mechanism, self.fast.mechanism.nv
         zero = np.zeros(nv)
         found = self.fast.constrained_dynamics_derivatives(q, zero, control, activation=activation, time=0.0)
@@ -119,7 +152,23 @@ class _TrimProblem(NamedTuple):
             C = np.asarray(rows.A, float)[holonomic]
             r = np.concatenate([r, np.array([rows.position[k] for k in holonomic], float)])
             J = np.vstack([J, np.hstack([C, np.zeros((len(C), J.shape[1] - nv))])])
-        return _TrimState(q, control, activation, r, J[:, self.free])
+        M = np.asarray(self.fast.mass_matrix(q), float)
+        L = np.linalg.cholesky(M / np.trace(M) * nv) if np.isfinite(r).all() else np.eye(nv)
+        weighted, J_weighted = np.concatenate([L.T @ r[:nv], r[nv:]]), np.vstack([L.T @ J[:nv], J[nv:]])
+        return _TrimState(q, control, activation, r, weighted, J_weighted[:, self.free])
+
+    def step(self, at: _TrimState, damping: float) -> np.ndarray:
+        """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2.
+
+        D: for controls and activations the norms of their columns, for displacements the mean of these norms.
+        """
+        norms, nv = np.linalg.norm(at.J, axis=0), self.fast.mechanism.nv
+        displaced = np.array(self.free) < nv
+        if displaced.any():
+            norms[displaced] = np.sqrt(np.mean(norms[displaced] ** 2))
+        D = np.diag(np.sqrt(damping) * np.maximum(norms, 1e-6 * norms.max(initial=1e-300)))
+        right = np.concatenate([-at.r, np.zeros(len(D))])
+        return np.linalg.lstsq(np.vstack([at.J, D]), right, rcond=None)[0]
 
     def moved(self, at: _TrimState, change: np.ndarray) -> _TrimState:
         """The point after a change of the free unknowns."""
@@ -128,14 +177,6 @@ class _TrimProblem(NamedTuple):
         whole[self.free] = change
         q = np.asarray(integrate_configuration(self.fast.mechanism.tree, at.q, whole[:nv]), float)
         return self.at(q, at.control + whole[nv : nv + nu], at.activation + whole[nv + nu :])
-
-
-def _step(at: _TrimState, damping: float) -> np.ndarray:
-    """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, D the norms of the columns."""
-    norms = np.linalg.norm(at.J, axis=0)
-    D = np.diag(np.sqrt(damping) * np.maximum(norms, 1e-6 * norms.max(initial=1e-300)))
-    zero = np.zeros(len(D))
-    return np.linalg.lstsq(np.vstack([at.J, D]), np.concatenate([-at.r, zero]), rcond=None)[0]
 
 
 def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
@@ -160,14 +201,15 @@ def _displacements(m: Mechanism, k: int) -> set[int]:
     return {joint.v.start + offset} if offset < plain else set(range(joint.v.start + plain, joint.v.stop))
 
 
-def _reason(problem: _TrimProblem, at: _TrimState, largest: float) -> str:
+def _reason(problem: _TrimProblem, at: _TrimState) -> str:
     m = problem.fast.mechanism
-    k = int(np.argmax(np.abs(at.r))) if np.isfinite(at.r).all() else 0
+    k = int(np.argmax(np.abs(at.residuals))) if at.is_finite else 0
     what = f"{m.speed_names[k]!r} keeps accelerating" if k < m.nv else "an activation or a constraint is left"
     free = "no unknown is free" if not problem.free else f"{len(problem.free)} unknowns are free"
     remedy = "give another guess, or fix fewer coordinates and controls"
     if candidate_pairs(m) and not contacts(m, at.q, np.zeros(m.nv), np.zeros(m.nv)):
         remedy = "no contact is closed there: give a guess that touches what it is to rest on"
     return (
-        f"no equilibrium of {m.name!r} is found near the guess: {what} with {largest:.3g} ({free}); {remedy}"
+        f"no equilibrium of {m.name!r} is found near the guess: {what} with {at.largest:.3g} ({free}); "
+        f"{remedy}"
     )
