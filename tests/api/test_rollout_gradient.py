@@ -45,6 +45,17 @@ def test_the_gradient_is_the_limit_of_differences_in_many_worlds(integrator):
         usable = ~found.switching.any(axis=1)
         assert usable.sum() >= 2
         assert np.allclose(ours[usable], slope[usable], rtol=1e-5)
+    blocks = []
+
+    def in_blocks(run, span):
+        blocks.append((span.start, span.stop))
+        return cotangents(run)
+
+    again = fast.rollout_gradient(in_blocks, q0, v0, u, integrator=integrator, checkpoints=True)
+    assert blocks == [(9, 12), (6, 9), (3, 6), (0, 3)] and again.q.shape == (3, 1, m.nq)
+    for x, y in zip(again[3:], found[3:], strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(again.v[:, 0], found.v[:, -1], rtol=1e-12, atol=1e-12)
     alone = fast.rollout_gradient(cotangents, q0[1], v0[1], u[1], integrator=integrator)
     assert np.allclose(alone.start, found.start[1], rtol=1e-12, atol=1e-12)
 
@@ -70,6 +81,8 @@ def test_wrong_cotangents_are_told():
     fast = zw.compile(zw.load(MODELS / "walker2d.xml"))
     with pytest.raises(ShapeError, match=r"cotangents have the shape \(4, 9\); it must be \(4, 18\)"):
         fast.rollout_gradient(np.zeros((4, 9)), np.zeros(9), np.zeros(9), np.zeros((4, 6)))
+    with pytest.raises(ShapeError, match=r"control has the shape \(6,\); it must be \(..., steps, 6\)"):
+        fast.rollout_gradient(np.zeros((4, 18)), np.zeros(9), np.zeros(9), np.zeros(6))
 
 
 CONVEX = """<mujoco><option timestep="0.004" cone="elliptic"/>

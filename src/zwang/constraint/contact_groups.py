@@ -236,10 +236,17 @@ def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinemat
     return GroupKinematics(
         StoredPlacements(pairs, context.poses),
         _mutable_array([column for S in screws.columns for column in S.T]),
-        _mutable_array([*screws.spatial_velocities(np.array(context.v)), np.zeros(6)]),
+        spatial_motions(screws, context.v),
         _mutable_array(context.v),
         rates,
     )
+
+
+def spatial_motions(screws: JointScrews, x: Any) -> MutableArray:
+    """The array (links + 1, 6) of the spatial velocities, or accelerations, J x of all links, the world's
+    last.
+    """
+    return _mutable_array([*screws.spatial_velocities(np.array(x)), np.zeros(6)])
 
 
 def contact_bias(
@@ -396,6 +403,28 @@ def rows_of_contact_point(
         "", pair, distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True, bias, moving
     )
     return rows_of_contact(context._replace(v=v), contact)
+
+
+def in_contact_axes(point: ContactPoint, motion: Any) -> np.ndarray:
+    """The velocity (6,) at a contact point in contact axes, linear first, of a spatial velocity (6,)."""
+    linear = motion[:3] + cross(motion[3:], point.position)
+    return np.concatenate([point.frame @ linear, point.frame @ motion[3:]])
+
+
+def rows_by_contact_velocity(
+    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, inverse_weight: tuple[Any, Any],
+    moving: Any = None,
+) -> Rows:  # fmt: skip
+    """Rows of one soft contact point, whose J multiplies the relative velocity (6,) of `in_contact_axes`.
+
+    velocity: this velocity now. moving: the surface velocity of a `Contact`.
+    """
+    friction = tuple(pair.friction[: pair.condim - 1])
+    contact = Contact(
+        "", pair, point.distance, np.eye(6, dtype=int), inverse_weight, friction, True,
+        surface_velocity=moving,
+    )  # fmt: skip
+    return rows_of_contact(context._replace(v=velocity), contact)
 
 
 def point_transform(p: Any) -> np.ndarray:

@@ -55,6 +55,7 @@ from zwang.constraint.contact_groups import (
     links_of_pair,
     point_transform,
     rows_of_contact_point,
+    spatial_motions,
 )
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import JointScrews
@@ -70,7 +71,7 @@ from zwang.scalar import (
     where,
 )
 from zwang.scalar.stacked_pytree import StackedPytree
-from zwang.solver.cones import cone_force, row_force
+from zwang.solver.cones import forces_of_rows
 
 COLUMN_MULTIPLE = 4  # the velocities of a pair are padded to a multiple of this
 NUMBERS = 13  # of a contact point
@@ -93,7 +94,7 @@ def add_contacts(context: RowContext, pairs: Sequence[Pair], a: Any, terms: Cont
     soft.
     """
     screws, kinematics = link_screws_at(context), group_kinematics(context, pairs)
-    accelerations = _accelerations(screws, a)
+    accelerations = spatial_motions(screws, a)
     widths = [100 * len(_rows(screws, pair)) + len(_columns(screws, pair)) for pair in pairs]
     for group in contact_groups(pairs, widths):
         contacts = _GroupContacts(context, group, kinematics, accelerations)
@@ -249,13 +250,7 @@ class _GroupContacts:
         J = point_transform(contact.position), V
         weights = self.inverse_weights[number]
         rows = rows_of_contact_point(self.context, pair, contact, J, weights, moving=surface)
-        y = rows.J @ A - rows.aref
-        if rows.cones:
-            force = cone_force(rows.cones[0], rows.D, y)[0]
-        else:
-            each = zip(rows.kinds, rows.D, y, rows.bound, strict=True)
-            force = [row_force(*numbers)[0] for numbers in each]
-        return rows.J.T @ np.array(force, dtype=object)
+        return rows.J.T @ forces_of_rows(rows, rows.J @ A - rows.aref)
 
     def _with_blocks(
         self, number: Any, K: list[np.ndarray], W: np.ndarray, terms: ContactTerms
@@ -311,16 +306,6 @@ def _bases(tree: Tree) -> np.ndarray:
     for link in tree.links:
         found[link.v] = len(tree.links) if link.parent == WORLD else link.parent
     return found
-
-
-def _accelerations(screws: JointScrews, a: Any) -> MutableArray:
-    """The spatial accelerations J a (links + 1, 6) of all links, the world's last."""
-    found = [*screws.spatial_velocities(np.array(a)), np.zeros(6)]
-    array = empty((len(found), 6))
-    for i, A in enumerate(found):
-        for c in range(6):
-            array = array.set((i, c), A[c] * 1.0)
-    return array
 
 
 def _six(array: MutableArray, i: Any) -> np.ndarray:

@@ -35,6 +35,14 @@ def row_force(kind: str, D: Any, y: Any, bound: Any) -> tuple[Any, Any]:
     return where(active, unbounded, 0.0), where(active, D, 0.0)
 
 
+def forces_of_rows(rows: Rows, y: Any) -> np.ndarray:
+    """Forces (n,) of the rows of one contact at their residuals y (n,)."""
+    if rows.cones:
+        return scalar_array(cone_force(rows.cones[0], rows.D, y)[0])
+    each = zip(rows.kinds, rows.D, y, rows.bound, strict=True)
+    return scalar_array([row_force(*numbers)[0] for numbers in each])
+
+
 def cone_force(cone: Cone, D: Any, y: Any) -> tuple[list[Any], np.ndarray]:
     """Forces of a cone's rows at the residual y (n,), and the curvature -df/dy (n, n).
 

@@ -266,6 +266,16 @@ class PrimalCost:
         }
         return constraint_force + self.rows.screws.generalised_forces(wrenches, nv)
 
+    def virtual_power(self, a: Any, v: Any) -> Any:
+        """f^T J v, the power of the constraint forces at the accelerations a (nv,) for velocities v (nv,)."""
+        x, motion = self._extended(a), self._extended(v)
+
+        def add(block: RowBlock, power: Any) -> Any:
+            force, _ = block.force_and_curvature(block.jacobian_product(x) - block.aref)
+            return power + force @ block.jacobian_product(motion)
+
+        return self.over_active_blocks(add, 0.0)
+
     def forces(self, a: Any) -> MutableArray:
         """Forces f (count,) of all rows at a, 0 where they are inactive."""
         x = self._extended(a)
@@ -293,6 +303,15 @@ class PrimalCost:
             return self._with_link_stiffness(self.over_active_blocks(add_block, H))
 
         return -self.M.update(add, 21 * len(self.link_numbers)).solve(gradient)
+
+    def response(self, a: Any, force: Any) -> np.ndarray:
+        """(M + J^T W J)^-1 force (nv,), with the curvature W at the accelerations a (nv,)."""
+        x = self._extended(a)
+
+        def law(block: RowBlock, _: Any) -> tuple[np.ndarray, np.ndarray]:
+            return block.force_and_curvature(block.jacobian_product(x) - block.aref)
+
+        return -self.newton_direction(zeros(self.count), force, law)
 
     def dense_hessian(self, y: MutableArray, force_law: ForceLaw) -> np.ndarray:
         """M + J^T W J (nv, nv)."""

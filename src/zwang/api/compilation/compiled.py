@@ -26,7 +26,7 @@ from zwang.api.compilation.programs import (
 )
 from zwang.api.compilation.step_results import StepOutputs, shaped_outputs
 from zwang.api.derivatives.rollout_gradient import RolloutGradient, gradient_of_rollout
-from zwang.api.derivatives.rollout_states import rolled_out
+from zwang.api.derivatives.rollout_states import rollout_start
 from zwang.api.derivatives.rollout_tangents import RolloutTangents, tangents_of_rollout
 from zwang.api.functions.function_table import check_axes, documented
 from zwang.api.functions.sensor_functions import BodyQuantities, by_sensor
@@ -387,7 +387,7 @@ class CompiledMechanism(CompiledDerivatives):
 
     def rollout_gradient(
         self,
-        cotangents: ArrayLike | Callable[[StepOutputs], ArrayLike],
+        cotangents: ArrayLike | Callable[..., ArrayLike],
         q0: ArrayLike,
         v0: ArrayLike,
         control: ArrayLike,
@@ -396,6 +396,7 @@ class CompiledMechanism(CompiledDerivatives):
         step: float | None = None,
         integrator: str | None = None,
         params: Parameters | None = None,
+        checkpoints: bool = False,
     ) -> RolloutGradient:
         """The exact gradient of a loss over a rollout, by the start, all controls and the symbols.
 
@@ -403,16 +404,19 @@ class CompiledMechanism(CompiledDerivatives):
         step, dq in the tangent space; or a function of the rollout's states that returns them. q0 (..., nq),
         v0 (..., nv), activation (..., nz): the start. control: (..., steps, inputs). step, integrator,
         params: as for `step`; what has no exact derivatives is refused as by `step_derivatives`.
+        checkpoints: whether to store few states. Then the result has the state after the last step only, and
+        a function of cotangents is called for one block of about sqrt(steps) steps after another, from the
+        last: with the states after these steps, and the slice of their numbers.
 
-        The gradients have the leading shape of q0. They take several times as long as the rollout, however
-        many controls and symbols there are, by products of cotangents with the derivatives of a step in
-        reverse mode; where these have no reverse mode (loops and other hard constraints, hard contacts and
-        limits, Coulomb friction), they are the products with A, B and P. The memory is that of the states,
-        and of the solutions or the derivatives of about sqrt(steps) steps.
+        The gradients have the leading shape of q0. They take about three times as long as the rollout, with
+        checkpoints four times, however many controls and symbols there are, by products of cotangents with
+        the derivatives of a step in reverse mode; where these have no reverse mode (hard contacts and limits,
+        Coulomb friction), they are the products with A, B and P. The memory is that of the states and
+        accelerations of all steps; with checkpoints, of about 2 sqrt(steps) steps.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        trajectory = rolled_out(self, q0, v0, control, activation=activation, **options)
-        return gradient_of_rollout(self, cotangents, trajectory, params)
+        rollout = rollout_start(self, q0, v0, control, activation=activation, **options)
+        return gradient_of_rollout(rollout, cotangents, checkpoints)
 
     def rollout_tangents(
         self,
@@ -441,9 +445,8 @@ class CompiledMechanism(CompiledDerivatives):
         Raises ShapeError for directions of another shape.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        trajectory = rolled_out(self, q0, v0, control, activation=activation, **options)
-        directions = (start_direction, control_direction, parameter_direction)
-        return tangents_of_rollout(self, trajectory, *directions)
+        rollout = rollout_start(self, q0, v0, control, activation=activation, **options)
+        return tangents_of_rollout(rollout, start_direction, control_direction, parameter_direction)
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:

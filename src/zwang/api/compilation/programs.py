@@ -13,7 +13,7 @@ import numpy as np
 from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
 from zwang.api.compilation.feedback_rollout import feedback_sizes, feedback_step
-from zwang.api.derivatives.step_adjoint import DISPLACEMENT, adjoint_step, displaced_step
+from zwang.api.derivatives.step_adjoint import SolvedStep, adjoint_step
 from zwang.api.derivatives.step_derivatives import (
     direction_sizes,
     displacement_tangent,
@@ -22,7 +22,8 @@ from zwang.api.derivatives.step_derivatives import (
     step_solution,
     step_tangents,
 )
-from zwang.api.derivatives.step_jacobian import MEAN_ACCELERATION, NEXT_VELOCITY, check_sparse, step_jacobian
+from zwang.api.derivatives.step_equations import MEAN_ACCELERATION, NEXT_VELOCITY
+from zwang.api.derivatives.step_jacobian import check_sparse, step_jacobian
 from zwang.api.functions.function_table import (
     ARGUMENTS,
     CONFIGURATION,
@@ -65,6 +66,7 @@ STEP_PORTS = {
 
 DERIVATIVE_PROGRAMS = (
     "step_solution",
+    "rollout_solution",
     "step_tangent",
     "rollout_tangent",
     "rollout_adjoint",
@@ -295,27 +297,27 @@ def _feedback_text(mechanism: Mechanism, h: float, integrator: str) -> TracedTex
 
 
 def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str) -> TracedText:
-    """The text of "step_solution", a step with the solutions of its constraint solver, or of
-    "step_tangent" and "sensor_tangent", the derivatives of the step and of the sensors along a direction;
-    "rollout_tangent" is the former with the direction in parts, of which those of the state are fed back.
+    """The text of "step_solution", a step with the solutions of its constraint solver; of "rollout_solution",
+    the same with a warm start; of "step_tangent" and "sensor_tangent", the derivatives of the step and of the
+    sensors along a direction; of "rollout_tangent", the former with the direction in parts, of which those of
+    the state are fed back; of "rollout_adjoint" and "step_jacobian".
     """
     inputs = _step_inputs(mechanism)
 
-    def solution(m: Mechanism, _: Any, values: Mapping[str, Any]) -> Any:
-        return step_solution(settings_of(m, h, integrator), integrator, values)
+    def solution(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
+        return step_solution(settings_of(m, h, integrator), integrator, values, carried)
 
     def tangent(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
         return step_tangents(mechanism, name, (h, integrator), parameters, values)
 
-    if name == "step_solution":
-        return _with_parameters(mechanism, solution, inputs, {"q"})
+    if name in ("step_solution", "rollout_solution"):
+        carried = WARM_START if name == "rollout_solution" else ""
+        return _with_parameters(mechanism, solution, inputs, {"q"}, carried)
     inputs["acceleration"] = stage_count(mechanism, h, integrator) * mechanism.nv
     if name == "rollout_adjoint":
-        inputs[DISPLACEMENT] = mechanism.nv
-        displaced = _with_parameters(
-            mechanism, lambda m, _, values: displaced_step(m, (h, integrator), values), inputs, {"q"}
-        )
-        return TracedText(*adjoint_step(displaced.function, displaced.sizes, mechanism, PARAMETERS))
+        symbols = {PARAMETERS: len(mechanism.symbols)} if mechanism.symbols else {}
+        inputs |= {NEXT_VELOCITY: mechanism.nv, **symbols}
+        return TracedText(*adjoint_step(SolvedStep(mechanism, (h, integrator), inputs, PARAMETERS)))
     if name == "step_jacobian":
         check_sparse(mechanism, integrator)
         inputs |= {MEAN_ACCELERATION: mechanism.nv, NEXT_VELOCITY: mechanism.nv}

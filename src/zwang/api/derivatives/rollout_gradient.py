@@ -3,33 +3,35 @@
     lambda_k = A_k^T lambda_{k+1} + g_k,    dL/du_k = B_k^T lambda_{k+1},    dL/dp = sum P_k^T lambda_{k+1}
 
 with the exact derivatives A, B, P of each step, and g_k = dL/dx_k. Where a step has an adjoint in reverse
-mode, only the products are computed; else A, B and P, for some steps at a time. Source: Griewank, Walther,
-Evaluating Derivatives (2008), Section 3.2.
+mode, only the products are computed; else A, B and P, for some steps at a time. With checkpoints the states
+of about sqrt(T) of T steps are stored, and the steps between two of them are run again before they are
+differentiated. Source: Griewank, Walther, Evaluating Derivatives (2008), Sections 3.2 and 12.3.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.api.arguments import validation
-from zwang.api.derivatives.rollout_states import Differentiable, RolloutStates
+from zwang.api.derivatives.rollout_states import PARAMETERS, RolloutStart, SolvedSteps
 from zwang.api.derivatives.step_adjoint import ADJOINT, BY_CONTROL, BY_SYMBOLS, COTANGENT
 from zwang.api.derivatives.step_derivatives import direction_sizes
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.compiler.runtime.rollout_kernel import run_steps
+from zwang.compiler.runtime.rollout_kernel import RepeatedRollout
 from zwang.errors import ShapeError
 
 
 class RolloutGradient(NamedTuple):
     """The states after each step, and the gradients of the loss.
 
-    q, v, activation: (..., steps, size). start: (..., n), by the displacement dq of the configuration at the
-    start, the velocities and the activations. control: (..., steps, nu). parameters: (..., symbols).
-    switching: (..., steps), see `StepDerivatives`.
+    q, v, activation: (..., steps, size), or, with checkpoints, (..., 1, size), those after the last step.
+    start: (..., n), by the displacement dq of the configuration at the start, the velocities and the
+    activations. control: (..., steps, nu). parameters: (..., symbols). switching: (..., steps), see
+    `StepDerivatives`.
     """
 
     q: np.ndarray
@@ -41,96 +43,154 @@ class RolloutGradient(NamedTuple):
     switching: np.ndarray
 
 
-def gradient_of_rollout(
-    fast: Differentiable,
-    cotangents: Any,
-    trajectory: RolloutStates,
-    params: Mapping[Any, Any] | None,
-) -> RolloutGradient:
+class _Sums(NamedTuple):
+    """What a reverse sweep changes: the cotangent (worlds, n) of the state between two steps, the sum
+    (worlds, symbols) of the gradients by the symbols, and the gradient (worlds, steps, nu) by the controls.
+    """
+
+    by_state: np.ndarray
+    by_symbols: np.ndarray
+    by_control: np.ndarray
+
+
+Pullback = Callable[[slice, np.ndarray], None]
+"""Takes the sums from behind the steps of a span to before them, for the cotangents g (worlds, steps, n) of
+the states after these steps.
+"""
+
+
+def gradient_of_rollout(rollout: RolloutStart, cotangents: Any, checkpoints: bool) -> RolloutGradient:
     """The gradient of a loss over a rollout; arguments as for `CompiledMechanism.rollout_gradient`.
 
     Raises ShapeError for cotangents of another shape than (..., steps, n).
     """
-    given = cotangents(trajectory.after) if callable(cotangents) else cotangents
-    g, m = validation.real_values(given, "cotangents"), fast.mechanism
-    expected = (*trajectory.q.shape[:-2], trajectory.steps, sum(list(direction_sizes(m).values())[:3]))
+    everything = slice(0, rollout.steps)
+    if not callable(cotangents):
+        cotangents = _checked(rollout, cotangents, everything)
+    spans = _blocks(everything) if checkpoints else [everything]
+    parts = list(zip(spans, rollout.states_before(spans), strict=True))
+    function = rollout.fast.compiled_or_none(("rollout_adjoint", *rollout.options))
+    if function is not None:
+        found = _swept(rollout, cotangents, parts, function)
+        if _is_finite(found):
+            return found
+    return _swept(rollout, cotangents, parts, None)
+
+
+def _is_finite(found: RolloutGradient) -> bool:
+    """Whether the gradients of all worlds that do not fail are finite."""
+    gradients = (found.start, found.control, found.parameters)
+    if all(np.isfinite(x.sum()) for x in gradients):
+        return True
+    valid = np.isfinite(found.q[..., -1:, :]).all(axis=(-1, -2))
+    return all(np.isfinite(x[valid]).all() for x in gradients)
+
+
+def _checked(rollout: RolloutStart, given: Any, span: slice) -> np.ndarray:
+    """The cotangents (worlds, steps, n) of the states after the steps of a span. Raises ShapeError."""
+    g = validation.real_values(given, "cotangents", copy=False)
+    expected = (*rollout.shape, span.stop - span.start, _state_size(rollout))
     if g.shape != expected:
         raise ShapeError(
             f"the cotangents have the shape {g.shape}; it must be {expected}: the derivatives of the loss by "
             "the state (dq, v, activation) after each step"
         )
-    function = fast.compiled_or_none(("rollout_adjoint", *trajectory.options))
-    found = None if function is None else by_vector_products(fast, function, trajectory, g)
-    return by_jacobians(fast, trajectory, g, params) if found is None else found
+    return g.reshape(rollout.worlds, *expected[-2:]).astype(rollout.control.dtype, copy=False)
 
 
-def _blocks(steps: int) -> list[slice]:
-    """The steps in blocks of about the square root of their number, from the last to the first."""
-    size = max(1, math.isqrt(steps))
-    return [slice(start, min(start + size, steps)) for start in reversed(range(0, steps, size))]
+def _state_size(rollout: RolloutStart) -> int:
+    return sum(list(direction_sizes(rollout.fast.mechanism).values())[:3])
 
 
-def by_vector_products(
-    fast: Differentiable, function: CompiledFunction, trajectory: RolloutStates, cotangents: np.ndarray
-) -> RolloutGradient | None:
-    """The gradients by the adjoint of a step, run backwards; None if one of a valid world is not finite.
-
-    function: the compiled adjoint, see `step_adjoint`.
-    """
-    worlds = trajectory.q.shape[:-2]
-    state: dict[str, np.ndarray] = {ADJOINT: np.zeros((*worlds, cotangents.shape[-1]))}
-    symbols: list[np.ndarray] = []
-    if trajectory.symbols is not None:
-        symbols = [np.broadcast_to(trajectory.symbols, (*worlds, trajectory.symbols.shape[-1]))]
-        state[BY_SYMBOLS] = np.zeros(symbols[0].shape)
-    by_control = np.zeros_like(trajectory.control)
-    switching, is_valid = np.zeros(by_control.shape[:-1], bool), np.ones(worlds, bool)
-    for span in _blocks(trajectory.steps):
-        solved = trajectory.solved(fast, span)
-        over_time = [np.flip(x, axis=-2) for x in (*solved.inputs, solved.acceleration)]
-        names = [port.name for port in function.program.inputs[: len(over_time)]]
-        first, *others = state.values()
-        done = run_steps(
-            function, *over_time, first, np.flip(cotangents[..., span, :], axis=-2), *others, *symbols,
-            steps=span.stop - span.start, over_time=(*names, COTANGENT), record=(BY_CONTROL,),
-        )  # fmt: skip
-        state = {name: done.state[name] for name in state}
-        by_control[..., span, :] = np.flip(done.records[BY_CONTROL], axis=-2)
-        switching[..., span] = solved.switching
-        is_valid &= solved.is_valid.all(axis=-1)
-    by_symbols = state.get(BY_SYMBOLS, np.zeros((*worlds, 0)))
-    gradients = [state[ADJOINT], by_control, by_symbols]
-    if not all(np.isfinite(x[is_valid]).all() for x in gradients):
-        return None
-    gradients = [
-        np.where(is_valid.reshape(*worlds, *[1] * (x.ndim - len(worlds))), x, np.nan) for x in gradients
-    ]
-    return RolloutGradient(*trajectory.after, *gradients, switching)
+def _blocks(span: slice) -> list[slice]:
+    """The steps of a span in blocks of about the square root of their number."""
+    size = max(1, math.isqrt(span.stop - span.start))
+    return [slice(k, min(k + size, span.stop)) for k in range(span.start, span.stop, size)] or [span]
 
 
-def by_jacobians(
-    fast: Differentiable, trajectory: RolloutStates, cotangents: np.ndarray, params: Mapping[Any, Any] | None
+def _swept(
+    rollout: RolloutStart,
+    cotangents: Any,
+    parts: Sequence[tuple[slice, Mapping[str, np.ndarray]]],
+    function: CompiledFunction | None,
 ) -> RolloutGradient:
-    """The gradients by the derivatives A, B, P of all steps, where a step has no adjoint of its own."""
-    h, integrator = trajectory.options
-    spread = None if params is None else {k: np.asarray(x)[..., None] for k, x in params.items()}
-    adjoint_state: Any = np.zeros(cotangents.shape[-1])
-    by_control = np.zeros_like(trajectory.control)
-    by_parameters: Any = 0.0
-    switching = np.zeros(by_control.shape[:-1], bool)
-    for span in _blocks(trajectory.steps):
-        before = [x[..., :-1, :][..., span, :] for x in trajectory[:3]]
-        found = fast.step_derivatives(
-            before[0], before[1], trajectory.control[..., span, :], activation=before[2],
-            time=h * np.arange(span.start, span.stop), params=spread, step=h, integrator=integrator,
-        )  # fmt: skip
-        switching[..., span] = found.switching
-        for k in reversed(range(span.stop - span.start)):
-            adjoint_state = adjoint_state + cotangents[..., span.start + k, :]
-            by_control[..., span.start + k, :] = _pulled_back(found.B[..., k, :, :], adjoint_state)
-            by_parameters = by_parameters + _pulled_back(found.P[..., k, :, :], adjoint_state)
-            adjoint_state = _pulled_back(found.A[..., k, :, :], adjoint_state)
-    return RolloutGradient(*trajectory.after, adjoint_state, by_control, by_parameters, switching)
+    """The gradients by the reverse sweep over the parts of a rollout, each with the state before it; NaN for
+    worlds that fail. function: the compiled adjoint of a step, if there is one.
+    """
+    W, T, nu = rollout.control.shape
+    dtype = np.dtype(float) if function is None else function.dtype
+    sizes = (W, _state_size(rollout)), (W, rollout.symbols.shape[-1]), (W, T, nu)
+    sums, switching = _Sums(*(np.zeros(size, dtype) for size in sizes)), np.zeros((W, T), bool)
+    after: list[np.ndarray] = []
+    solved: SolvedSteps | None = None
+    pull: Pullback | None = None
+    for span, state in reversed(parts):
+        if solved is None or pull is None or solved.steps != span.stop - span.start:
+            solved = SolvedSteps(rollout, span.stop - span.start)
+            pull = _by_jacobians(solved, sums) if function is None else _by_products(solved, sums, function)
+        solved.solve(state, span)
+        g = cotangents
+        if callable(g):
+            g = _checked(rollout, g(solved.after, *([span] if len(parts) > 1 else [])), span)
+        pull(span, g if callable(cotangents) else g[:, span])
+        switching[:, span] = solved.switching
+        after = after or [x if len(parts) == 1 else x[..., -1:, :].copy() for x in solved.after]
+    failed = ~np.isfinite(np.concatenate([x[..., -1:, :] for x in after[:2]], axis=-1)).all(axis=(-1, -2))
+    for x in sums:
+        x[failed.reshape(-1)] = np.nan
+    return RolloutGradient(
+        *after, *(rollout.shaped(x) for x in (sums.by_state, sums.by_control, sums.by_symbols, switching))
+    )
+
+
+def _by_products(solved: SolvedSteps, sums: _Sums, function: CompiledFunction) -> Pullback:
+    """By the compiled adjoint of a step, run backwards, see `step_adjoint`."""
+    inputs = [*solved.before, solved.acceleration, solved.v[:, 1:]]
+    names = [port.name for port in function.program.inputs[: len(inputs)]]
+    given = {name: np.flip(x, axis=1) for name, x in zip(names, inputs, strict=True)}
+    given |= {ADJOINT: sums.by_state, BY_SYMBOLS: sums.by_symbols, PARAMETERS: solved.rollout.symbols}
+    ports, record = (*names, COTANGENT), (BY_CONTROL,)
+    worlds, steps = solved.rollout.worlds, solved.steps
+    if solved.is_whole:
+        given[BY_CONTROL] = np.flip(sums.by_control, axis=1)
+        return lambda _, g: RepeatedRollout(
+            function, worlds, steps, {**given, COTANGENT: np.flip(g, axis=1)}, ports, record
+        ).run()
+    cotangents, by_control = (
+        np.zeros((worlds, steps, x.shape[-1]), x.dtype) for x in (sums.by_state, sums.by_control)
+    )
+    given |= {COTANGENT: np.flip(cotangents, axis=1), BY_CONTROL: np.flip(by_control, axis=1)}
+    run = RepeatedRollout(function, worlds, steps, given, ports, record)
+
+    def pull(span: slice, g: np.ndarray) -> None:
+        cotangents[:] = g
+        run.run()
+        sums.by_control[:, span] = by_control
+
+    return pull
+
+
+def _by_jacobians(solved: SolvedSteps, sums: _Sums) -> Pullback:
+    """By the products with the derivatives A, B, P of some steps at a time."""
+    rollout, (h, integrator) = solved.rollout, solved.rollout.options
+    symbols = rollout.fast.mechanism.symbols
+    params = {name: rollout.symbols[:, k, None] for k, name in enumerate(symbols)} or None
+
+    def pull(span: slice, g: np.ndarray) -> None:
+        for block in reversed(_blocks(slice(0, solved.steps))):
+            q, v, z, control = (x[:, block] for x in solved.before[:4])
+            time = h * (span.start + np.arange(block.start, block.stop))
+            found = rollout.fast.step_derivatives(
+                q, v, control, activation=z, time=time, params=params, step=h, integrator=integrator
+            )
+            for k in reversed(range(block.stop - block.start)):
+                step = block.start + k
+                sums.by_state[:] += g[:, step]
+                sums.by_control[:, span.start + step] = _pulled_back(found.B[:, k], sums.by_state)
+                sums.by_symbols[:] += _pulled_back(found.P[:, k], sums.by_state)
+                sums.by_state[:] = _pulled_back(found.A[:, k], sums.by_state)
+
+    return pull
 
 
 def _pulled_back(J: np.ndarray, cotangent: np.ndarray) -> np.ndarray:

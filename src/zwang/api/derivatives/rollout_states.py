@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,18 +12,20 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import parameter_array
 from zwang.api.derivatives.step_derivatives import StepDerivatives
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.constraint.hard import rheonomic_constraints
+from zwang.compiler.runtime.rollout_kernel import RepeatedRollout, run_steps, state_sizes
+from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
 
 Options = tuple[float, str]
 """The step size [s] and the integrator."""
+STATE = ("q", "v", "activation")
+WARM_START, TIME, PARAMETERS = "warm_start", "time", "parameters"
 
 
 class Differentiable(Protocol):
-    """A compiled mechanism: its rollouts, the derivatives of its steps, and their programs."""
+    """A compiled mechanism: the derivatives of its steps, and their programs."""
 
     mechanism: Mechanism
-    rollout: Callable[..., Any]
     step_derivatives: Callable[..., StepDerivatives]
 
     def compiled_function(self, function: Any) -> CompiledFunction:
@@ -38,59 +41,115 @@ class Differentiable(Protocol):
         ...
 
 
-class SolvedSteps(NamedTuple):
-    """Some steps of a rollout.
-
-    inputs: q, v, activation and control at their beginnings and, if a constraint depends on it, the time,
-    each (..., steps, size). acceleration (..., steps, n): the solutions of the constraint solver in all
-    stages. switching, is_valid (..., steps): whether a row is about to change its status, and whether the
-    step has succeeded.
-    """
-
-    inputs: list[np.ndarray]
-    acceleration: np.ndarray
-    switching: np.ndarray
-    is_valid: np.ndarray
-
-
-class RolloutStates(NamedTuple):
-    """A rollout: states (..., steps + 1, size), the first one included, and controls (..., steps, nu).
-
-    options: step size and integrator. symbols (..., symbols): the values of the mechanism's symbols, if it
-    has any.
-    """
+class StatesAfter(NamedTuple):
+    """The states after steps, each (..., steps, size)."""
 
     q: np.ndarray
     v: np.ndarray
     activation: np.ndarray
+
+
+class RolloutStart(NamedTuple):
+    """A rollout to be differentiated, all worlds along one axis.
+
+    state: by the names of the inputs: q, v, activation, and the row statuses of the warm start, each
+    (worlds, size). control: (worlds, steps, nu). symbols: (worlds, symbols). shape: the leading shape.
+    options: step size and integrator.
+    """
+
+    fast: Differentiable
+    state: dict[str, np.ndarray]
     control: np.ndarray
+    symbols: np.ndarray
+    shape: tuple[int, ...]
     options: Options
-    symbols: np.ndarray | None
+
+    @property
+    def worlds(self) -> int:
+        """The number of worlds."""
+        return len(self.control)
 
     @property
     def steps(self) -> int:
         """The number of steps."""
-        return self.control.shape[-2]
+        return self.control.shape[1]
+
+    def shaped(self, values: np.ndarray) -> np.ndarray:
+        """Values (worlds, ...) with the leading shape."""
+        return values.reshape(*self.shape, *values.shape[1:])
+
+    def states_before(self, spans: Sequence[slice]) -> list[dict[str, np.ndarray]]:
+        """The states before the steps of each span; all spans but the last have the same size."""
+        if len(spans) == 1:
+            return [self.state]
+        function, last = self.fast.compiled_function(("rollout", *self.options)), spans[-1].start
+        given = {**self.state, "control": self.control[:, :last], TIME: np.zeros(1), PARAMETERS: self.symbols}
+        found = run_steps(
+            function, *(given[port.name] for port in function.program.inputs), steps=last,
+            every=spans[0].stop, over_time=("control",), record=self.state,
+        )  # fmt: skip
+        starts = [{n: x[:, k] for n, x in found.records.items()} for k in range(len(spans) - 1)]
+        return [self.state, *starts]
+
+
+class SolvedSteps:
+    """Some steps of a rollout with their solutions, which are computed again and again for other steps.
+
+    q, v, activation: states (worlds, steps + 1, size), the first one included. acceleration (worlds, steps,
+    n): the solutions of the constraint solver in all stages. is_whole: whether they are all steps.
+    """
+
+    def __init__(self, rollout: RolloutStart, steps: int) -> None:
+        function = rollout.fast.compiled_function(("rollout_solution", *rollout.options))
+        names = {port.name for port in function.program.inputs}
+        over_time = [name for name in ("control", TIME) if name in names]
+        self.rollout, self.steps = rollout, steps
+        self.is_whole = steps == rollout.steps
+        given = {PARAMETERS: rollout.symbols} | ({"control": rollout.control} if self.is_whole else {})
+        self._run = RepeatedRollout(
+            function, rollout.worlds, steps, given, over_time, (*STATE, "acceleration", "switching")
+        )
+        self._over_time, self._state = over_time, state_sizes(function.program)
+        self.q, self.v, self.activation = (self._run.records[name] for name in STATE)
+        self.acceleration = self._run.records["acceleration"]
+
+    def solve(self, state: Mapping[str, np.ndarray], span: slice) -> None:
+        """Compute the steps of a span of the rollout from the state before them."""
+        arrays, h = self._run.arrays, self.rollout.options[0]
+        for name in self._state:
+            arrays[name][:] = state[name]
+        if not self.is_whole:
+            arrays["control"][:] = self.rollout.control[:, span]
+        if TIME in self._over_time:
+            arrays[TIME][:] = h * np.arange(span.start, span.stop)[:, None]
+        self._run.run()
 
     @property
-    def after(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The states after each step."""
-        return self.q[..., 1:, :], self.v[..., 1:, :], self.activation[..., 1:, :]
+    def before(self) -> list[np.ndarray]:
+        """The inputs of the steps (worlds, steps, size): state, control and, if a constraint depends on it,
+        the time.
+        """
+        states = [x[:, :-1] for x in (self.q, self.v, self.activation)]
+        return [*states, *(self._run.arrays[name] for name in self._over_time)]
 
-    def solved(self, fast: Differentiable, span: slice) -> SolvedSteps:
-        """The steps of a span with their solutions."""
-        states = (self.q, self.v, self.activation)
-        inputs = [*(x[..., :-1, :][..., span, :] for x in states), self.control[..., span, :]]
-        if rheonomic_constraints(fast.mechanism):
-            inputs.append(self.options[0] * np.arange(span.start, span.stop)[:, None])
-        parameters = [] if self.symbols is None else [self.symbols[..., None, :]]
-        solution = fast.compiled_function(("step_solution", *self.options))
-        q, v, _, acceleration, switching = solution(*inputs, *parameters)
-        valid = np.isfinite(np.concatenate([q, v], axis=-1)).all(axis=-1)
-        return SolvedSteps(inputs, acceleration, switching[..., 0] > 0, np.asarray(valid))
+    @property
+    def after(self) -> StatesAfter:
+        """The states after each step, with the leading shape of the rollout."""
+        return StatesAfter(*(self.rollout.shaped(x[:, 1:]) for x in (self.q, self.v, self.activation)))
+
+    @property
+    def switching(self) -> np.ndarray:
+        """Whether a row is about to change its status in a step, (worlds, steps)."""
+        return self._run.records["switching"][..., 0] > 0
+
+    @property
+    def is_valid(self) -> np.ndarray:
+        """Whether a step has succeeded, (worlds, steps)."""
+        q, v = (np.asarray(np.isfinite(x[:, 1:]).all(axis=-1)) for x in (self.q, self.v))
+        return q & v
 
 
-def rolled_out(
+def rollout_start(
     fast: Differentiable,
     q0: Any,
     v0: Any,
@@ -100,20 +159,33 @@ def rolled_out(
     step: float | None,
     integrator: str | None,
     params: Mapping[Any, Any] | None,
-) -> RolloutStates:
-    """The rollout from a start, with a control (..., steps, nu) for each step."""
-    m = fast.mechanism
-    q, v, u = (validation.real_values(x, name) for x, name in ((q0, "q0"), (v0, "v0"), (control, "control")))
-    z = validation.real_values(activation, "activation")
-    symbols = parameter_array(m, params) if m.symbols or params else None
-    of_symbols = () if symbols is None else symbols.shape[:-1]
-    worlds = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], u.shape[:-2], of_symbols)
-    q, v, z = (np.broadcast_to(x, (*worlds, x.shape[-1])) for x in (q, v, z))
-    u = np.broadcast_to(u, (*worlds, *u.shape[-2:]))
-    run = fast.rollout(
-        q, v, u, steps=u.shape[-2], activation=z, time=0.0, params=params, step=step, integrator=integrator
-    )
-    states = [np.concatenate([x[..., None, :], y], axis=-2) for x, y in zip((q, v, z), run, strict=True)]
-    _, *options = fast.step_key(step, integrator)
+) -> RolloutStart:
+    """The rollout from a start, with a control (..., steps, nu) for each step. Raises ShapeError, StateError,
+    and ParameterError for an invalid argument.
+    """
+    m, (_, *options) = fast.mechanism, fast.step_key(step, integrator)
     of_step = (options[0], options[1])
-    return RolloutStates(states[0], states[1], states[2], u, of_step, symbols if m.symbols else None)
+    function = fast.compiled_function(("rollout_solution", *of_step))
+    ports = {port.name: port for port in function.program.inputs}
+    given = {"q": (q0, "q0"), "v": (v0, "v0"), "activation": (activation, "activation")}
+    state = {
+        port: function.validated_array(validation.real_values(x, name, copy=False), ports[port])
+        for port, (x, name) in given.items()
+    }
+    u = function.validated_array(validation.real_values(control, "control", copy=False), ports["control"])
+    if u.ndim < 2:
+        raise ShapeError(f"control has the shape {u.shape}; it must be (..., steps, {u.shape[-1]})")
+    symbols = parameter_array(m, params) if m.symbols or params else np.zeros(0)
+    leading = [*(x.shape[:-1] for x in state.values()), u.shape[:-2], symbols.shape[:-1]]
+    shape = np.broadcast_shapes(*leading)
+    if WARM_START in ports:
+        state[WARM_START] = np.zeros(ports[WARM_START].size, function.dtype)
+    flat = {name: _flat(x, shape, 1) for name, x in state.items()}
+    symbols = _flat(symbols.astype(function.dtype, copy=False), shape, 1)
+    return RolloutStart(fast, flat, _flat(u, shape, 2), symbols, shape, of_step)
+
+
+def _flat(x: np.ndarray, shape: tuple[int, ...], own: int) -> np.ndarray:
+    """The array with its leading axes, broadcast to a shape, as one; own: the number of the other axes."""
+    spread = np.broadcast_to(x, (*shape, *x.shape[x.ndim - own :]))
+    return spread if len(shape) == 1 else spread.reshape(math.prod(shape), *spread.shape[len(shape) :])

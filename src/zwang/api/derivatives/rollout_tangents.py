@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.api.arguments import validation
-from zwang.api.derivatives.rollout_states import Differentiable, RolloutStates
+from zwang.api.derivatives.rollout_states import RolloutStart, SolvedSteps
 from zwang.api.derivatives.step_derivatives import direction_sizes
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import ShapeError
@@ -33,39 +33,37 @@ class RolloutTangents(NamedTuple):
     switching: np.ndarray
 
 
-def tangents_of_rollout(
-    fast: Differentiable, states: RolloutStates, start: Any, control: Any, parameters: Any
-) -> RolloutTangents:
+def tangents_of_rollout(rollout: RolloutStart, start: Any, control: Any, parameters: Any) -> RolloutTangents:
     """The derivatives of a rollout along directions of the start, the controls and the symbols; None for
     those that do not change. Raises ShapeError.
     """
-    directions = _directions(fast, states, start, control, parameters)
-    solved = states.solved(fast, slice(0, states.steps))
+    fast, directions = rollout.fast, _directions(rollout, start, control, parameters)
+    solved = SolvedSteps(rollout, rollout.steps)
+    solved.solve(rollout.state, slice(0, rollout.steps))
     sizes = direction_sizes(fast.mechanism)
     parts = np.split(directions[0], np.cumsum([sizes["dq"], sizes["dv"]]), axis=-1)
-    over_time = [x[..., None, :, :] for x in (*solved.inputs, solved.acceleration)]
-    symbols = [] if states.symbols is None else [states.symbols[..., None, :]]
-    function = fast.compiled_function(("rollout_tangent", *states.options))
+    inputs = [*solved.before, solved.acceleration]
+    over_time = [rollout.shaped(x)[..., None, :, :] for x in inputs]
+    symbols = [rollout.shaped(rollout.symbols)[..., None, :]] if fast.mechanism.symbols else []
+    function = fast.compiled_function(("rollout_tangent", *rollout.options))
     names = [port.name for port in function.program.inputs]
     done = run_steps(
         function, *over_time, *parts, *directions[1:], *symbols,
-        steps=states.steps, over_time=(*names[: len(over_time)], "du"),
+        steps=rollout.steps, over_time=(*names[: len(over_time)], "du"),
     )  # fmt: skip
     found = np.concatenate([done.records[name] for name in ("dq", "dv", "dz")], axis=-1)
-    found = np.where(solved.is_valid[..., None, :, None], found, np.nan)
-    return RolloutTangents(*states.after, found, solved.switching)
+    found = np.where(rollout.shaped(solved.is_valid)[..., None, :, None], found, np.nan)
+    return RolloutTangents(*solved.after, found, rollout.shaped(solved.switching))
 
 
-def _directions(
-    fast: Differentiable, states: RolloutStates, start: Any, control: Any, parameters: Any
-) -> list[np.ndarray]:
+def _directions(rollout: RolloutStart, start: Any, control: Any, parameters: Any) -> list[np.ndarray]:
     """The directions (..., directions, size) of the start, the controls (..., directions, steps, nu) and the
     symbols.
     """
-    *of_state, nu, symbols = direction_sizes(fast.mechanism).values()
+    *of_state, nu, symbols = direction_sizes(rollout.fast.mechanism).values()
     shapes = {
         "start_direction": (start, (sum(of_state),)),
-        "control_direction": (control, (states.steps, nu)),
+        "control_direction": (control, (rollout.steps, nu)),
         "parameter_direction": (parameters, (symbols,)),
     }
     given = [name for name, (value, _) in shapes.items() if value is not None]

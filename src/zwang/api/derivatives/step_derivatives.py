@@ -27,6 +27,7 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 from zwang.simulation.status import NONE
 from zwang.simulation.step import MULTISTAGE, StepResult, state_derivative, step, step_settings
+from zwang.simulation.step_program import CarriedState
 from zwang.simulation.step_settings import StepSettings
 from zwang.simulation.step_tangent import (
     Direction,
@@ -118,7 +119,7 @@ def step_derivatives(
             P = np.zeros((*AB.shape[:-1], 0))
             return StepDerivatives(q, v, z, AB[..., :n], AB[..., n:], P, switching[..., 0] > 0)
     if adjoint is not None:
-        found = _by_rows(mechanism, call, options, adjoint, ((*inputs, acceleration), v), parameters)
+        found = _by_rows(mechanism, call, options, adjoint, (*inputs, acceleration, v), parameters)
         valid = _is_valid(q, v)
         if np.isfinite(found[valid]).all():
             A, B, P = _jacobians(mechanism, found, valid)
@@ -149,14 +150,13 @@ def sensor_derivatives(
 
 def _by_rows(
     mechanism: Mechanism, call: Callable[..., Any], options: tuple[float, str], adjoint: Callable[..., Any],
-    states: tuple[tuple[np.ndarray, ...], np.ndarray], parameters: list[np.ndarray],
+    inputs: tuple[np.ndarray, ...], parameters: list[np.ndarray],
 ) -> np.ndarray:  # fmt: skip
     """The derivatives (..., directions, n) of the state after a step of one of Euler's methods.
 
     Those of velocities and activations have fewer rows than columns, and are found row by row in reverse
-    mode. The configuration q' = q + h v' follows from them. states: the inputs of the adjoint, and v'.
+    mode. The configuration q' = q + h v' follows from them. inputs: of the adjoint, of which the last is v'.
     """
-    inputs, v = states
     nv, sizes = mechanism.nv, direction_sizes(mechanism)
     n = 2 * nv + sizes["dz"]
     worlds = [np.asarray(x)[..., None, :] for x in inputs]
@@ -166,7 +166,7 @@ def _by_rows(
     columns = np.swapaxes(np.concatenate(found, axis=-1), -1, -2)
     dq = np.eye(columns.shape[-2], nv)
     key = ("displacement_tangent", options[0])
-    moved = call(key, (worlds[0], v[..., None, :], dq, columns[..., :nv], *of_symbols))
+    moved = call(key, (worlds[0], worlds[-1], dq, columns[..., :nv], *of_symbols))
     return np.concatenate([moved, columns], axis=-1)
 
 
@@ -213,9 +213,13 @@ def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings
     return step_settings(mechanism, h, "rk4" if integrator == CONTINUOUS else integrator)
 
 
-def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def step_solution(
+    settings: StepSettings, integrator: str, values: Mapping[str, Any], carried: CarriedState | None = None
+) -> dict[str, Any]:
     """The state after a step, NaN if it fails, with the accelerations that its constraint solver has found in
     each stage, and whether a row is switching; in continuous time the rates of the state.
+
+    carried: the row statuses of the warm start, in a rollout.
     """
     before, control, t = state_of(values), values["control"], time_of(values)
     if integrator == CONTINUOUS:
@@ -223,7 +227,10 @@ def step_solution(settings: StepSettings, integrator: str, values: Mapping[str, 
         motions = [] if rate.motion is None else [rate.motion]
         after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status, motions=motions)
     else:
-        after = step(settings, before, control, t, switching=True)
+        warm_start = None if carried is None else carried.warm_start
+        after = step(settings, before, control, t, warm_start, switching=True)
+        if carried is not None and after.row_status is not None:
+            carried.keep(after.row_status)
     state, found = _valid(after), [motion.a for motion in after.motions]
     switching: Any = 0.0 > 1.0 if after.switching is None else after.switching
     if settings.constraint_model is not None:

@@ -15,7 +15,6 @@ RNEA; Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,19 +23,21 @@ from zwang.algebra.dense_ldlt import DenseFactors, empty_system
 from zwang.algebra.factorization import ancestors
 from zwang.algebra.updated_matrix import dense_entries
 from zwang.api.derivatives.step_derivatives import settings_of, state_of, time_of
-from zwang.collision import Pair, candidate_pairs
+from zwang.api.derivatives.step_equations import (
+    MEAN_ACCELERATION,
+    NEXT_VELOCITY,
+    check_equations,
+    contact_pairs,
+    row_context_of,
+    rows_but_contacts,
+    step_equations,
+)
 from zwang.compiler.derivatives.differentiate import jacobian
-from zwang.constraint.contact import is_hard_contact, link_screws_at
+from zwang.constraint.contact import link_screws_at
 from zwang.constraint.contact_groups import links_of_pair
-from zwang.constraint.context import RowContext, row_context
-from zwang.constraint.coulomb_friction import coulomb_frictions
-from zwang.constraint.rows_of_mechanism import constraint_rows
-from zwang.dynamics.base_inertial_parameters import with_base_parameters
-from zwang.dynamics.bias_force_derivative import standalone_free_bodies
-from zwang.dynamics.crba import crba_of
+from zwang.constraint.context import RowContext
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.rnea import rnea_of
 from zwang.errors import TraceError
 from zwang.kinematics.configuration import (
     configuration_rate,
@@ -46,26 +47,19 @@ from zwang.kinematics.configuration import (
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, fori_loop, is_zero, where, zeros
-from zwang.simulation.applied_forces import activation_rate, applied_forces, next_activation
-from zwang.simulation.constrained import has_nonideal_constraints
+from zwang.simulation.applied_forces import activation_rate, next_activation
 from zwang.simulation.contact_linearisation import ContactTerms, add_contacts
-from zwang.simulation.implicit_damping import DAMPING
 from zwang.simulation.step_settings import StepSettings
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 
-MEAN_ACCELERATION, NEXT_VELOCITY = "mean_acceleration", "next_velocity"
-"""The inputs for b = (v' - v) / h and for v', the velocities after the step."""
-INTEGRATORS = ("euler", "implicitfast")
-"""The integrators of one stage whose implicit terms have the sparsity of the mass matrix."""
 MOST_VELOCITIES = 64
 """Up to this number the matrices are stored and factorised densely."""
 
 
 class _Equations(NamedTuple):
-    """The equations of a step at its known accelerations a and b.
+    """The equations of a step without contacts, see `step_equations`.
 
-    force (nv,): r. implicit (nv,): M (a - b) - h D b, or None where b = a. matrix: the entries (i, j),
-    i >= j, of dr/da without contacts. damped: M + h D, and h D.
+    matrix: the entries (i, j), i >= j, of dr/da. damped: M + h D, and h D.
     """
 
     force: np.ndarray
@@ -76,27 +70,17 @@ class _Equations(NamedTuple):
 
 def check_sparse(m: Mechanism, integrator: str) -> None:
     """Raises TraceError, with the reason, where a step is not differentiated by this module."""
-    reasons = {
-        "the parameters are symbols": bool(m.symbols),
-        f"the integrator is {integrator!r}": integrator not in INTEGRATORS,
-        "friction depends on the load": bool(coulomb_frictions(m)) or has_nonideal_constraints(m),
-        "the noslip solver acts": bool(m.options.noslip_iterations),
-        f"there are more than {MOST_VELOCITIES} velocities": m.nv > MOST_VELOCITIES,
-        "contacts are hard": any(map(is_hard_contact, _pairs(m))),
-        "bias forces are implicit": integrator == "implicitfast" and bool(standalone_free_bodies(m)),
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise TraceError(f"the derivatives of the step have no sparse form: {reason}")
-
-
-def _pairs(m: Mechanism) -> Sequence[Pair]:
-    """The pairs of shapes that may touch, unless the options disable contacts."""
-    return () if {"contact", "constraint"} & set(m.options.disabled) else candidate_pairs(m)
+    check_equations(m, integrator)
+    if m.symbols or m.nv > MOST_VELOCITIES:
+        many = f"there are more than {MOST_VELOCITIES} velocities"
+        raise TraceError(
+            f"the derivatives of the step have no sparse form: "
+            f"{'the parameters are symbols' if m.symbols else many}"
+        )
 
 
 def step_jacobian(m: Mechanism, options: tuple[float, str], values: Mapping[str, Any]) -> MutableArray:
-    """[A B] (n, n + nu) of a step of size h by one of `INTEGRATORS`, whose result is known.
+    """[A B] (n, n + nu) of a step of size h whose result is known.
 
     values: the inputs of a step, and "acceleration" (nv,), the solution of Gauss's problem, empty for an
     unconstrained mechanism; MEAN_ACCELERATION (nv,); NEXT_VELOCITY (nv,). The mechanism is one that
@@ -119,14 +103,10 @@ class _LinearSystem:
         self.parents = velocity_parents(m.tree)
         self.b = values[MEAN_ACCELERATION]
         self.a = self.b if model is None else values["acceleration"]
-        self.pairs = () if model is None else _pairs(m)
+        self.pairs = () if model is None else contact_pairs(m)
         self.context: RowContext | None = None
         if model is not None:
-            time = time_of(values)
-            self.context = row_context(
-                m, kinematics, inverse_weights=model.weights, timestep=model.h,
-                settling_time=model.settling_time, time=0 if time is None else time,
-            )  # fmt: skip
+            self.context = row_context_of(model, kinematics, time_of(values))
         self.x = [*kinematics.q, *kinematics.v, *z, *control]
         units = np.eye(m.nv, dtype=int)
         self.G = np.stack([configuration_rate(m.tree, kinematics.q, unit) for unit in units], axis=1)
@@ -171,35 +151,14 @@ class _LinearSystem:
 
     def _equations(self) -> _Equations:
         """The equations without contacts."""
-        s, m, a, b = self.s, self.m, self.a, self.b
-        base = self.kinematics.with_inertias_of(with_base_parameters(m.tree))
-        M, h_D = crba_of(self.kinematics), self._implicit_damping()
-        force = rnea_of(base, a) - applied_forces(m, self.kinematics, self.z, self.control)
-        matrix = {(i, j): M[i][j] for i in range(m.nv) for j in (i, *ancestors(self.parents, i))}
-        if h_D is None:
-            force, matrix = self._with_rows(force, matrix, M)
-            return _Equations(force, None, matrix, None)
-        damped = M + h_D
-        if s.constraint_model is None:  # the damping is implicit in the one equation
-            matrix = {entry: damped[entry] for entry in matrix}
-            return _Equations(force + h_D @ b, None, matrix, None)
-        force, matrix = self._with_rows(force, matrix, M)
-        # M (a - b), as the force of RNEA without velocities and gravity
-        at_rest = replace(base.tree, gravity=np.zeros(3, int))
-        still = base.with_velocities(np.zeros(m.nv, int)).with_inertias_of(at_rest)
-        return _Equations(force, rnea_of(still, a - b) - h_D @ b, matrix, (damped, h_D))
-
-    def _implicit_damping(self) -> np.ndarray | None:
-        """h D (nv, nv) where it has the sparsity of M; None without implicit damping."""
-        D = DAMPING[self.s.integrator](self.s, self.kinematics, self.z, self.control)
-        if not D.size or is_zero(D):
-            return None
-        h_D = np.zeros((self.m.nv, self.m.nv), dtype=object)
-        h_D[:] = 0
-        for i in range(self.m.nv):
-            for j in (i, *ancestors(self.parents, i)):
-                h_D[i, j] = h_D[j, i] = self.s.h * D[i][j]
-        return h_D
+        m, found = self.m, step_equations(self.s, self.kinematics, self.z, self.control, (self.a, self.b))
+        tree = [(i, j) for i in range(m.nv) for j in (i, *ancestors(self.parents, i))]
+        if self.s.constraint_model is None and found.h_D is not None:
+            damped = found.M + found.h_D  # the damping is implicit in the one equation
+            return _Equations(found.force, None, {(i, j): damped[i, j] for i, j in tree}, None)
+        force, matrix = self._with_rows(found.force, {(i, j): found.M[i][j] for i, j in tree}, found.M)
+        damped = None if found.h_D is None else (found.M + found.h_D, found.h_D)
+        return _Equations(force, found.implicit, matrix, damped)
 
     def _with_rows(
         self, force: np.ndarray, matrix: dict[tuple[int, int], Any], M: Any
@@ -207,12 +166,8 @@ class _LinearSystem:
         """r and dr/da with all rows but contacts. Raises TraceError if one is hard."""
         if self.context is None:
             return force, matrix
-        m = self.m
-        options = replace(m.options, disabled=tuple({*m.options.disabled, "contact"}))
-        rows = constraint_rows(self.context._replace(mechanism=m.replace(options=options)))
-        if rows.any_hard:
-            raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
-        primal = PrimalCost(GaussProblem(M, np.zeros(m.nv), tuple(self.parents)), rows)
+        problem = GaussProblem(M, np.zeros(self.m.nv), tuple(self.parents))
+        primal = PrimalCost(problem, rows_but_contacts(self.context))
         force, matrix = np.array(force, dtype=object), dict(matrix)
         for block in (RowBlock(group, 0) for group in primal.groups):
             J, columns = block.J, block.columns

@@ -247,6 +247,53 @@ class Rollout:
         return all(succeeded)
 
 
+class RepeatedRollout:
+    """A rollout of so many steps that is run again and again with new contents of its arrays.
+
+    arrays: by the names of the inputs, (worlds, size), or (worlds, steps, size) for those in `over_time`.
+    The state after a run is in its input, from which the next run goes on. records: by the names in `record`,
+    (worlds, steps, size), of the state (worlds, steps + 1, size), beginning with that before the first step.
+    Arrays that are `given` by the name of a port are used where they are, with the type of the function; the
+    other inputs are zeros at first.
+    """
+
+    def __init__(
+        self, compiled: CompiledFunction, worlds: int, steps: int, given: Mapping[str, np.ndarray],
+        over_time: Collection[str] = (), record: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        program, self.steps = compiled.program, steps
+        self.arrays: dict[str, np.ndarray] = {}
+        for port in program.inputs:
+            shape = (worlds, steps, port.size) if port.name in over_time else (worlds, port.size)
+            found = given.get(port.name)
+            self.arrays[port.name] = _worlds_last(shape, compiled.dtype) if found is None else found
+        state = {name: self.arrays[name] for name in state_sizes(program)}
+        sizes = {port.name: port.size for port in program.outputs if port.name in record}
+        self.records = {
+            name: given[name]
+            if name in given and name not in state
+            else _worlds_last((worlds, steps + (name in state), size), compiled.dtype)
+            for name, size in sizes.items()
+        }
+        self._recorded_state = [name for name in state if name in sizes]
+        after = {name: x[:, 1:] if name in state else x for name, x in self.records.items()}
+        self._rollout: Rollout | None = None
+        if worlds and steps:
+            self._rollout = Rollout(compiled, [*self.arrays.values()], worlds, state, after, over_time)
+
+    def run(self) -> None:
+        """Compute the steps. Raises MemoryError."""
+        for name in self._recorded_state:
+            self.records[name][:, 0] = self.arrays[name]
+        if self._rollout is not None:
+            self._rollout.run(self.steps)
+
+
+def _worlds_last(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Zeros (worlds, ...) whose worlds are neighbours in memory."""
+    return np.moveaxis(np.zeros((*shape[1:], shape[0]), dtype), -1, 0)
+
+
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 _THEN, _THEN_KERNEL = ROLLOUT.index("then"), ROLLOUT.index("then_kernel")
 

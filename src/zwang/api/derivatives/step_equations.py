@@ -1,0 +1,126 @@
+"""The equations that hold in a step at its known accelerations, whose derivatives are those of the step.
+
+At the solution a of Gauss's problem the equation of motion holds with the forces f of the rows, and the mean
+acceleration b = (v' - v) / h of the step follows from a by implicit damping D:
+
+    r = RNEA(q, v, a) - tau - J^T f(q, v, a) = 0,    M (a - b) - h D b = 0
+
+Differentiated at the known a and b they cost no derivative of a factorisation. Source: Carpentier, Mansard,
+"Analytical derivatives of rigid body dynamics algorithms", RSS 2018, for the use of RNEA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.factorization import ancestors
+from zwang.collision import Pair, candidate_pairs
+from zwang.constraint.contact import is_hard_contact
+from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.rows import Rows
+from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.dynamics.base_inertial_parameters import with_base_parameters
+from zwang.dynamics.bias_force_derivative import standalone_free_bodies
+from zwang.dynamics.crba import crba_of
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
+from zwang.dynamics.rnea import rnea_of
+from zwang.errors import TraceError
+from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import is_zero
+from zwang.simulation.applied_forces import applied_forces
+from zwang.simulation.constrained import has_nonideal_constraints
+from zwang.simulation.constraint_stage import ConstraintModel
+from zwang.simulation.implicit_damping import DAMPING
+from zwang.simulation.step_settings import StepSettings
+
+MEAN_ACCELERATION, NEXT_VELOCITY = "mean_acceleration", "next_velocity"
+"""The inputs for b = (v' - v) / h and for v', the velocities after the step."""
+INTEGRATORS = ("euler", "implicitfast")
+"""The integrators of one stage whose implicit terms have the sparsity of the mass matrix."""
+
+
+class StepEquations(NamedTuple):
+    """The equations of a step at its known accelerations, without the forces of constraint rows.
+
+    force (nv,): RNEA(q, v, a) - tau; for an unconstrained mechanism, whose a is b, with h D b in addition.
+    implicit (nv,): M (a - b) - h D b, or None where b = a. M (nv, nv). h_D (nv, nv): h D, or None.
+    """
+
+    force: np.ndarray
+    implicit: np.ndarray | None
+    M: Any
+    h_D: np.ndarray | None
+
+
+def check_equations(m: Mechanism, integrator: str) -> None:
+    """Raises TraceError, with the reason, where a step has other equations."""
+    reasons = {
+        f"the integrator is {integrator!r}": integrator not in INTEGRATORS,
+        "friction depends on the load": bool(coulomb_frictions(m)) or has_nonideal_constraints(m),
+        "the noslip solver acts": bool(m.options.noslip_iterations),
+        "contacts are hard": any(map(is_hard_contact, contact_pairs(m))),
+        "bias forces are implicit": integrator == "implicitfast" and bool(standalone_free_bodies(m)),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise TraceError(f"the derivatives of the step have no sparse form: {reason}")
+
+
+def contact_pairs(m: Mechanism) -> Sequence[Pair]:
+    """The pairs of shapes that may touch, unless the options disable contacts."""
+    return () if {"contact", "constraint"} & set(m.options.disabled) else candidate_pairs(m)
+
+
+def row_context_of(model: ConstraintModel, kinematics: Kinematics, time: Any) -> RowContext:
+    """What the rows of a step depend on; time [s]: None if nothing depends on it."""
+    return row_context(
+        model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h,
+        settling_time=model.settling_time, time=0 if time is None else time,
+    )  # fmt: skip
+
+
+def rows_but_contacts(context: RowContext) -> Rows:
+    """The rows of all constraints but contacts. Raises TraceError if one is hard."""
+    m = context.mechanism
+    options = replace(m.options, disabled=tuple({*m.options.disabled, "contact"}))
+    rows = constraint_rows(context._replace(mechanism=m.replace(options=options)))
+    if rows.any_hard:
+        raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
+    return rows
+
+
+def step_equations(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, accelerations: tuple[Any, Any]
+) -> StepEquations:
+    """The equations of a step at its accelerations a and b, each (nv,)."""
+    m, (a, b) = s.mechanism, accelerations
+    base = kinematics.with_inertias_of(with_base_parameters(m.tree))
+    M, h_D = crba_of(kinematics), _implicit_damping(s, kinematics, z, control)
+    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control)
+    if h_D is None:
+        return StepEquations(force, None, M, None)
+    if s.constraint_model is None:
+        return StepEquations(force + h_D @ b, None, M, h_D)
+    # M (a - b), as the force of RNEA without velocities and gravity
+    at_rest = replace(base.tree, gravity=np.zeros(3, int))
+    still = base.with_velocities(np.zeros(m.nv, int)).with_inertias_of(at_rest)
+    return StepEquations(force, rnea_of(still, a - b) - h_D @ b, M, h_D)
+
+
+def _implicit_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray | None:
+    """h D (nv, nv) where it has the sparsity of M; None without implicit damping."""
+    D, nv = DAMPING[s.integrator](s, kinematics, z, control), s.mechanism.nv
+    if not D.size or is_zero(D):
+        return None
+    parents, h_D = velocity_parents(s.mechanism.tree), np.zeros((nv, nv), dtype=object)
+    h_D[:] = 0
+    for i in range(nv):
+        for j in (i, *ancestors(parents, i)):
+            h_D[i, j] = h_D[j, i] = s.h * D[i][j]
+    return h_D
