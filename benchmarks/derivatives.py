@@ -10,8 +10,9 @@ the ratios. "Error" is the largest
 difference to Richardson's extrapolation of zwang's central differences, relative to the largest derivative,
 as the median over the worlds: that of zwang, and that of MuJoCo's one-sided differences.
 
-With --rollout the script measures gradients of rollouts of so many steps by all controls and the start, and
-the rollouts themselves, and compares the gradients with the chained derivatives A and B of all steps.
+With --rollout the script measures gradients of rollouts of so many steps by all controls and the start, with
+and without checkpoints, and the rollouts themselves. "Error" is the largest difference to the chained
+derivatives A and B of all steps, relative to the largest element, in the worst of a few worlds.
 """
 
 from __future__ import annotations
@@ -118,18 +119,19 @@ def measure_rollout(name: str, worlds: int, repetitions: int, steps: int) -> Non
         one = fast.step_derivatives(*(x[:COMPARED, k] for x in before), u[:COMPARED], integrator=EULER)
         expected = np.einsum("wij,wi->wj", one.A, expected + cotangents[:COMPARED, k])
     error = np.abs(found.start[:COMPARED] - expected).max(axis=1) / np.abs(expected).max(axis=1)
-    forward, backward = [], []
+    times: list[list[float]] = []
     for _ in range(repetitions):
-        start = time.process_time()
+        at = [time.process_time()]
         fast.rollout(q, v, controls, steps=steps, integrator=EULER)
-        middle = time.process_time()
-        fast.rollout_gradient(cotangents, q, v, controls, integrator=EULER)
-        forward.append((middle - start) / worlds / steps)
-        backward.append((time.process_time() - middle) / worlds / steps)
-    ratio = statistics.median(b / a for a, b in zip(forward, backward, strict=True))
-    times = (1e6 * statistics.median(x) for x in (forward, backward))
+        at.append(time.process_time())
+        for checkpoints in (False, True):
+            fast.rollout_gradient(cotangents, q, v, controls, integrator=EULER, checkpoints=checkpoints)
+            at.append(time.process_time())
+        times.append(list(np.diff(at) / worlds / steps))
+    forward = 1e6 * statistics.median(row[0] for row in times)
+    ratios = [statistics.median(row[k] / row[0] for row in times) for k in (1, 2)]
     print(
-        f"| {name} | {' | '.join(f'{t:.2f}' for t in times)} | {ratio:.1f} | {np.nanmax(error):.0e} |",
+        f"| {name} | {forward:.2f} | {' | '.join(f'{r:.1f}' for r in ratios)} | {np.nanmax(error):.0e} |",
         flush=True,
     )
 
@@ -142,7 +144,7 @@ def main() -> None:
     parser.add_argument("--rollout", type=int, default=0, help="number of steps")
     given = parser.parse_args()
     if given.rollout:
-        print("| model | rollout, us a step | gradient | ratio | difference to chained A, B |")
+        print("| model | rollout, us a step | gradient / rollout | with checkpoints | error |")
         print("| --- | --- | --- | --- | --- |")
         for name in given.names:
             measure_rollout(name, given.worlds, given.repetitions, given.rollout)
