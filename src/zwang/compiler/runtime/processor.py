@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import llvmlite
@@ -18,8 +20,10 @@ from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
 from zwang.errors import CompileError
 
 OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
-LARGE = 10_000_000  # characters of LLVM IR, without tables, from which on that level takes too long
-LOW_OPTIMISATION = 0  # the level for such text
+LARGE = 10_000_000  # characters of a function of LLVM IR, from which on that level may take too long
+LOW_OPTIMISATION = (
+    0  # the level for such code; it takes a third of the time, and its code twice the time to run
+)
 OPTIONS = ("-dag-maps-huge-region=100", "-dag-maps-reduction-size=50")
 """Options of LLVM's instruction schedulers: from this number of memory accesses of a basic block on, the
 dependencies between them are simplified. With LLVM's 1,000 and 500, the time for long blocks grows with the
@@ -65,7 +69,8 @@ class Processor:
         """A text that differs whenever processor or LLVM version lead to different code."""
         version = ".".join(map(str, llvm.llvm_version_info))
         versions = f"llvmlite {llvmlite.__version__} llvm {version}"
-        return f"{self.triple} {self.name} {self.features} {versions} {OPTIMISATION} {' '.join(OPTIONS)}"
+        levels = f"{OPTIMISATION} {LOW_OPTIMISATION} {LARGE}"
+        return f"{self.triple} {self.name} {self.features} {versions} {levels} {' '.join(OPTIONS)}"
 
 
 @cache
@@ -103,8 +108,7 @@ def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> A
 
 def object_code(text: str, processor: Processor | None = None) -> bytes:
     """The object code of LLVM IR. Raises CompileError for invalid IR."""
-    code_length = len(text) - max(text.find("\ndefine"), 0)  # tables come first
-    optimisation = OPTIMISATION if code_length < LARGE else LOW_OPTIMISATION
+    optimisation = OPTIMISATION if _longest_function(text) < LARGE else LOW_OPTIMISATION
 
     def make() -> bytes:
         with _exclusive_llvm():
@@ -114,6 +118,14 @@ def object_code(text: str, processor: Processor | None = None) -> bytes:
             return code
 
     return run_on_llvm_thread(make)
+
+
+def _longest_function(text: str) -> int:
+    """The number of characters of the longest function. The time of the code generator is proportional to
+    that of all functions, 0.6 s for a million, as long as none is much longer than those of a program.
+    """
+    starts = [found.start() for found in re.finditer("^define", text, re.MULTILINE)]
+    return max((end - start for start, end in pairwise([*starts, len(text)])), default=0)
 
 
 def assembly(text: str, processor: Processor | None = None) -> str:
