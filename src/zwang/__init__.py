@@ -89,6 +89,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.geometry import Ellipsoid as Ellipsoid
     from zwang.mechanism.geometry import HeightField as HeightField
     from zwang.mechanism.geometry import Mesh as Mesh
+    from zwang.mechanism.geometry import MeshHull as MeshHull
     from zwang.mechanism.geometry import Plane as Plane
     from zwang.mechanism.geometry import Sphere as Sphere
     from zwang.mechanism.geometry import Surface as Surface
@@ -147,7 +148,9 @@ _PLACES = {
     "zwang.mechanism.joints": (
         "Ball Cylindrical Fixed Free Planar Prismatic Revolute Screw Softness Universal"
     ),
-    "zwang.mechanism.geometry": "Box Capsule Cylinder Ellipsoid HeightField Mesh Plane Sphere Surface",
+    "zwang.mechanism.geometry": (
+        "Box Capsule Cylinder Ellipsoid HeightField Mesh MeshHull Plane Sphere Surface"
+    ),
     "zwang.mechanism.force_elements": (
         "Actuator Damper EllipsoidDrag FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
     ),
@@ -258,6 +261,7 @@ __all__ = [
     "Keyframe",
     "Mechanism",
     "Mesh",
+    "MeshHull",
     "Motor",
     "Muscle",
     "NoSideSlip",

@@ -1,8 +1,7 @@
 """Contact manifolds of flat faces and edges: MuJoCo's contacts, for any tilt, where they are unique.
 
-They are not where more than four corners remain and the choice of four depends on the first corner of a
-polygon, whose order MuJoCo's hull of a mesh decides, or on rounding, as for the regular polygon that stands
-for a cylinder's cap.
+They are not where more than four corners remain and rounding decides on the four, as for the regular polygon
+that stands for a cylinder's cap.
 """
 
 import mujoco
@@ -28,9 +27,19 @@ TENT = [
 PLATE = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-0.1, 0.1)]
 HEXAGON = [(-0.21, -0.12), (0.09, -0.15), (0.24, -0.03), (0.18, 0.12), (-0.03, 0.195), (-0.195, 0.075)]
 PRISM = [(x, y, z) for z in (-0.1, 0.1) for x, y in HEXAGON]
+DIRECTIONS = np.random.default_rng(2).normal(size=(150, 3))
+# rounded, with facets that are nearly coplanar, of which MuJoCo makes faces that are not quite flat
+STONE = np.sign(DIRECTIONS) * np.abs(DIRECTIONS / np.abs(DIRECTIONS).max(axis=1)[:, None]) ** 0.1
+STONE = STONE * [0.25, 0.2, 0.1]
 MESHES = "".join(
     f'<mesh name="{name}" vertex="{" ".join(map(str, np.ravel(points)))}"/>'
-    for name, points in (("brick", BRICK), ("tent", TENT), ("prism", PRISM), ("plate", PLATE))
+    for name, points in (
+        ("brick", BRICK),
+        ("tent", TENT),
+        ("prism", PRISM),
+        ("plate", PLATE),
+        ("stone", STONE),
+    )
 )
 LYING = (np.sqrt(0.5), 0, np.sqrt(0.5), 0)
 UPRIGHT = (1, 0, 0, 0)
@@ -45,6 +54,9 @@ CASES = {
     "tent on a post": (POST, 'type="mesh" mesh="tent"', UPRIGHT, 0.6),
     "prism on a plane": ('type="plane" size="1 1 1"', 'type="mesh" mesh="prism"', UPRIGHT, 0.1),
     "tent on a plane": ('type="plane" size="1 1 1"', 'type="mesh" mesh="tent"', UPRIGHT, 0.1),
+    "stone on a stone": ('type="mesh" mesh="stone"', 'type="mesh" mesh="stone"', UPRIGHT, 0.2),
+    "stone on a plane": ('type="plane" size="1 1 1"', 'type="mesh" mesh="stone"', UPRIGHT, 0.1),
+    "capsule on a stone": ('type="mesh" mesh="stone"', 'type="capsule" size=".1 .2"', LYING, 0.2),
     "disc on a post": (POST, 'type="cylinder" size=".3 .1"', UPRIGHT, 0.6),
     "disc on a plane": ('type="plane" size="1 1 1"', 'type="cylinder" size=".3 .1"', UPRIGHT, 0.1),
     "box on a drum": (DRUM, 'type="box" size=".3 .25 .1"', UPRIGHT, 0.6),
@@ -56,7 +68,7 @@ CASES = {
     "lying capsule on a drum": (DRUM, 'type="capsule" size=".1 .3"', LYING, 0.6),
     "lying capsule on a brick": (SLAB, 'type="capsule" size=".1 .2"', LYING, 0.2),
 }
-# where more than four corners remain, so that rounding or the order of a mesh may choose four of them
+# where more than four corners remain, so that rounding may choose four of them
 LARGE = {"disc on a post", "brick on a drum", "box on a drum", "tent on a post"}
 # before 4.0.1 MuJoCo takes the line through the nearest point of a cylinder's side, up to 5.1 degrees off the
 # line that is deepest in the face: so far to the side, and by so much another depth
@@ -138,7 +150,7 @@ def test_contacts_of_tilted_shapes_are_mujocos(name, margin):
             depths = [np.sort([c[0] for c in theirs]), np.sort([c.distance for c in ours])]
             assert np.allclose(*depths, rtol=0, atol=DEPTH)
     several = sum(n > 1 for n in counts)
-    assert several >= 2 and counts.count(1) >= 3
+    assert several >= 2 and (counts.count(1) >= 3 or "stone" in name)
     # MuJoCo's nearest points of round shapes are found to the square root of its tolerance
     allowed = 6 if name in LARGE else 0
     largest = ACROSS if name.startswith("lying cylinder") and EARLIER else 2e-6

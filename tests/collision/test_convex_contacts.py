@@ -35,7 +35,8 @@ def test_single_contacts_of_convex_shapes_are_mujocos(kinds):
 
 def support(kind, shape, D):
     """The support function of a shape in the directions D (N, 3), in closed form."""
-    L, sizes = D @ np.asarray(shape.R, float), np.asarray(shape.sizes, float)
+    sizes = shape.sizes.corners if kind == "mesh" else shape.sizes
+    L, sizes = D @ np.asarray(shape.R, float), np.asarray(sizes, float)
     match kind:
         case "sphere":
             out = np.full(len(D), sizes[0])

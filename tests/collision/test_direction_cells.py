@@ -50,7 +50,7 @@ def test_compiled_it_is_the_same_vertex_in_every_world():
 def test_one_of_several_polyhedra_is_chosen_by_an_index():
     """In a loop over polyhedra of very different sizes, as that over the pairs of a group."""
     polyhedra = [polyhedron(n) for n in (4, 900, 70)]
-    tables = polyhedron_tables(tuple(vertices.tobytes() for vertices in polyhedra))
+    tables = polyhedron_tables(tuple(polyhedron_of(vertices).tables for vertices in polyhedra))
     D = np.random.default_rng(5).normal(size=(11, 3))
 
     def farthest(d):

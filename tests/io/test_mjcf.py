@@ -9,7 +9,7 @@ import pytest
 
 import zwang as zw
 from tests.work import call_count
-from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError
+from zwang.errors import DescriptionError, LoadError, PlausibilityWarning, UnsupportedError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
@@ -265,6 +265,23 @@ def test_flags_disable_forces():
     assert [type(force) for force in m.forces] == [Damper] and m.gravity == (0, 0, 0)
 
 
+def test_frames_that_nearly_equal_those_of_their_body_are_these():
+    """MuJoCo computes with the body's frame, or its inertial frame, where another is equal up to 1e-6."""
+    text = (
+        "<mujoco><worldbody><body><freejoint/><geom type='box' size='.1 .2 .3' euler='20 30 40'/>"
+        "<geom type='sphere' size='.001' pos='.1 .1 .2' mass='2e-5'/><site name='s' euler='0 0 1e-5'/>"
+        "<site name='t' euler='0 0 1e-3'/></body></worldbody></mujoco>"
+    )
+    m, model = read(text), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    box, inertial = np.array(m.bodies[0].geometry[0].orientation), model.body_iquat[1]
+    assert 1e-8 < np.abs(model.geom_quat[0] - inertial).max() < 1e-6
+    assert np.allclose(box, data.geom_xmat[0].reshape(3, 3), rtol=0, atol=1e-14)
+    for frame, R in zip(m.frames, data.site_xmat, strict=True):
+        assert np.allclose(frame.orientation, R.reshape(3, 3), rtol=0, atol=1e-14)
+
+
 def test_zeros_and_ones_are_structural():
     m = read(
         '<mujoco><worldbody><body euler="90 0 0"><joint axis="0 0 -2"/><geom size=".1"/>'
@@ -466,6 +483,28 @@ def test_meshes_in_the_folder_of_the_model_are_read(tmp_path):
     mesh = m.bodies[1].geometry[0]
     placed = np.asarray(mesh.vertices) @ np.array(mesh.orientation).T + np.array(mesh.position)
     assert np.allclose(sorted(placed.round(6).tolist()), sorted(corners.tolist()), atol=1e-6)
+
+
+def test_the_hull_of_a_mesh_is_that_of_mujocos_compiler():
+    points = np.random.default_rng(1).normal(size=(40, 3)).round(3)
+    vertices = " ".join(map(str, points.ravel()))
+    m = read(
+        f"<mujoco><asset><mesh name='m' vertex='{vertices}'/></asset><worldbody>"
+        "<geom type='mesh' mesh='m'/></worldbody></mujoco>"
+    )
+    (mesh,) = m.geometry
+    corners, normals = np.asarray(mesh.hull.corners)[:, 0], np.asarray(mesh.hull.normals)
+    counts, vertices = np.asarray(mesh.hull.counts)[:, 0], np.asarray(mesh.vertices)
+    centre = vertices.mean(axis=0)
+    for normal, polygon in zip(normals, np.split(corners, np.cumsum(counts)[:-1]), strict=True):
+        x = vertices[polygon]
+        assert normal @ np.cross(x[1] - x[0], x[2] - x[0]) > 0 < normal @ (x[0] - centre)
+    assert ((vertices - vertices[corners[0]]) @ normals[0] < 1e-3).all()
+    assert Mechanism.from_json(m.to_json()) == m
+    with pytest.raises(DescriptionError, match="at least three corners each"):
+        zw.MeshHull(mesh.hull.vertices, mesh.hull.normals, mesh.hull.counts, [(0,)])
+    with pytest.raises(DescriptionError, match="out of range; there are 4 vertices"):
+        zw.Mesh(vertices=vertices[:4], hull=mesh.hull)
 
 
 def test_a_mesh_that_no_geom_uses_needs_no_hull():

@@ -64,10 +64,10 @@ class PairGroup:
         return len(self.pairs)
 
     @cached_property
-    def _meshes(self) -> dict[bytes, int]:
-        """The numbers of the different meshes of the group, by their vertices."""
+    def _meshes(self) -> dict[PolyhedronTables, int]:
+        """The numbers of the different meshes of the group."""
         shapes = [shape for pair in self.pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
-        return {vertices: k for k, vertices in enumerate(dict.fromkeys(map(_vertices, shapes)))}
+        return {mesh: k for k, mesh in enumerate(dict.fromkeys(shape.sizes.tables for shape in shapes))}
 
     @cached_property
     def _polyhedra(self) -> PolyhedronTables:
@@ -153,15 +153,10 @@ def _grid(shape: CollisionShape) -> Hashable:
     return (field.heights, field.extent, field.base) if isinstance(field, HeightField) else b""
 
 
-def _vertices(mesh: CollisionShape) -> bytes:
-    """The vertices of a mesh."""
-    return np.ascontiguousarray(mesh.sizes, float).tobytes()
-
-
-def _pair_values(pair: Pair, numbers: Mapping[bytes, int]) -> tuple[Any, ...]:
+def _pair_values(pair: Pair, numbers: Mapping[PolyhedronTables, int]) -> tuple[Any, ...]:
     """The values in which the pairs of a group differ; of a mesh its number."""
     sizes = [
-        (numbers[_vertices(shape)],) if shape.kind == "mesh" else tuple(shape.sizes)
+        (numbers[shape.sizes.tables],) if shape.kind == "mesh" else tuple(shape.sizes)
         for shape in (pair.a, pair.b)
     ]
     return (*sizes, tuple(pair.friction), pair.margin, pair.gap)

@@ -28,7 +28,7 @@ MOST_CANDIDATES = 600_000
 class CollisionShape:
     """A shape on a link: its kind ("sphere", ...), half sizes, placement, body, and description.
 
-    The half sizes of a mesh are the corners of its convex hull (n, 3) in its frame. index: its number among
+    The half sizes of a mesh are its convex hull, a `Polyhedron`. index: its number among
     the shapes.
     """
 

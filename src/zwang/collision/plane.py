@@ -11,15 +11,12 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
 from zwang.collision.convex.face_tables import FlatFaces
-from zwang.collision.convex.flat_faces import CONTAINS
 from zwang.collision.convex.polygons import Polygon, large_quadrilateral, no_corners
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
-    absolute,
     cond,
     equal,
-    fori_loop,
     less,
     less_equal,
     logical_and,
@@ -139,7 +136,7 @@ def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[Conta
         return (first, *[ContactPoint(FAR, first.position, frame)] * (COUNT - 1))
 
     def others(_: Any) -> tuple[Any, ...]:
-        polygon, start = _face_at(faces, lowest, down, polyhedron.size)
+        polygon, start = _face_at(faces, polyhedron.number_at(down, lowest), down)
         second = polygon.following(start)
         third = polygon.following(second)
         corners: Any = (start, second, third, polygon.following(third))
@@ -163,26 +160,20 @@ def plane_mesh(plane: PlacedShape, mesh: PlacedShape, reach: Any) -> tuple[Conta
     return (first, *(ContactPoint(point[0], np.array(point[1:]), frame) for point in points))
 
 
-def _face_at(faces: FlatFaces, vertex: np.ndarray, down: np.ndarray, size: Any) -> tuple[Polygon, Any]:
-    """Of the faces with this vertex the one most nearly normal to `down`, and the vertex's number in it."""
-    slack = CONTAINS * size
+def _face_at(faces: FlatFaces, vertex: Any, down: np.ndarray) -> tuple[Polygon, Any]:
+    """Of the faces at the vertex with this number the one most nearly normal to `down`, and the number of
+    the vertex among its corners.
+    """
 
-    def better(k: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
-        normal = faces.normals[k]
-        contains = less_equal(absolute(normal @ (vertex - faces.corner(k, 0))), slack)
-        is_better = logical_and(contains, less(best[0], normal @ down))
-        return where(is_better, normal @ down, best[0]), where(is_better, 1.0 * k, best[1])
+    def better(k: Any, corner: Any, best: tuple[Any, ...]) -> tuple[Any, ...]:
+        cosine = faces.normals[k] @ down
+        is_better = less(best[0], cosine)
+        new = (cosine, 1.0 * k, 1.0 * corner)
+        return tuple(where(is_better, x, y) for x, y in zip(new, best, strict=True))
 
-    cosine, number = faces.over_faces(better, (-1.0, 0.0))
+    cosine, number, start = faces.over_faces_at(vertex, better, (-1.0, 0.0, 0.0))
 
     def corner(x: np.ndarray, polygon: Polygon) -> Polygon:
         return polygon.with_corner(x, less(-1.0, cosine))  # a flat mesh has no face
 
-    polygon = faces.over_corners_of(number, corner, no_corners(faces.most))
-
-    def match(j: Any, start: Any) -> Any:
-        d = polygon.corner(j) - vertex
-        is_vertex = logical_and(less(1.0 * j, polygon.count), less_equal(d @ d, slack * slack))
-        return where(is_vertex, 1.0 * j, start)
-
-    return polygon, fori_loop(0, polygon.bound, match, 0.0)
+    return faces.over_corners_of(number, corner, no_corners(faces.most)), start

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.convex_hull import convex_hull
-from zwang.collision.convex.polyhedra import polyhedron_of
-from zwang.errors import DescriptionError, UnsupportedError
+from zwang.collision.convex.polyhedra import hull_of, polyhedron_of
+from zwang.errors import UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 from zwang.scalar import MutableArray, maximum, sqrt
 
@@ -16,7 +15,7 @@ ORDER = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "
 
 
 class PlacedShape(NamedTuple):
-    """A shape in the world: half sizes (of a mesh its vertices, or a `Polyhedron`), rotation, and position of
+    """A shape in the world: half sizes (of a mesh a `Polyhedron`, or its vertices), rotation, and position of
     its centre.
 
     heights: those of a height field, whose half sizes are the number of a prism (row, column, side).
@@ -39,7 +38,7 @@ def type_of_shape(shape: Geometry) -> str:
 
 
 def sizes_of(shape: Geometry) -> Any:
-    """Radius and half length, half edges, semi-axes, or the corners (n, 3) of a mesh; empty for a plane."""
+    """Radius and half length, half edges, semi-axes, or the convex hull of a mesh; empty for a plane."""
     match shape:
         case Sphere():
             return (shape.radius,)
@@ -50,17 +49,8 @@ def sizes_of(shape: Geometry) -> Any:
         case Ellipsoid():
             return (shape.x, shape.y, shape.z)
         case Mesh():
-            return corners_of(shape)
+            return hull_of(shape)
     return ()
-
-
-def corners_of(mesh: Mesh) -> np.ndarray:
-    """Corners of a mesh's convex hull (n, 3) [m]. Raises DescriptionError for a mesh without vertices."""
-    vertices = np.asarray(mesh.vertices, float).reshape(-1, 3)
-    if not len(vertices):
-        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot be in contact")
-    corners = convex_hull(vertices).corners
-    return vertices[corners] if len(corners) else np.unique(vertices, axis=0)
 
 
 def radius(kind: str, sizes: Any) -> Any:

@@ -263,17 +263,50 @@ class Plane(Geometry):
 
 @validated
 @dataclass(frozen=True)
+class MeshHull:
+    """The convex hull of a mesh: its vertices (n, 1), as indices of the mesh's vertices, and its faces.
+
+    normals (m, 3): the outward unit normal of each face. counts (m, 1): the number of its corners. corners
+    (k, 1): indices of the mesh's vertices, face after face, counterclockwise as seen from outside. A face may
+    consist of several triangles that are nearly coplanar. Raises DescriptionError for numbers that contradict
+    each other.
+    """
+
+    vertices: FrozenArray | tuple[tuple[int], ...]
+    normals: FrozenArray | tuple[tuple[float, float, float], ...]
+    counts: FrozenArray | tuple[tuple[int], ...]
+    corners: FrozenArray | tuple[tuple[int], ...]
+
+    def __post_init__(self):
+        for name, kind in (("vertices", int), ("normals", float), ("counts", int), ("corners", int)):
+            columns = 3 if name == "normals" else 1
+            rows = _frozen_rows(getattr(self, name), kind, f"{name} of a mesh's hull", columns)
+            object.__setattr__(self, name, rows)
+        counts, corners = np.asarray(self.counts), np.asarray(self.corners)
+        if len(counts) != len(self.normals) or counts.sum() != len(corners) or (counts < 3).any():
+            raise DescriptionError(
+                "the faces of a mesh's hull need a normal and at least three corners each, and counts that "
+                f"add up to the number of corners, {len(corners)}"
+            )
+        if not np.isin(corners, np.asarray(self.vertices)).all():
+            raise DescriptionError("the corners of a mesh's hull must be among its vertices")
+
+
+@validated
+@dataclass(frozen=True)
 class Mesh(Geometry):
     """A triangle mesh: vertices (n, 3) [m] and faces (m, 3), which are indices of vertices.
 
     Both are empty if the file was not read. file: file name as the model has it. scale: factors by which the
-    coordinates in the file were multiplied.
+    coordinates in the file were multiplied. hull: the convex hull, which is the shape in contacts; None if it
+    is to be computed.
     """
 
     vertices: FrozenArray | tuple[tuple[float, float, float], ...] = ()
     faces: FrozenArray | tuple[tuple[int, int, int], ...] = ()
     file: str = ""
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    hull: MeshHull | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -284,6 +317,11 @@ class Mesh(Geometry):
         if len(faces) and (numbers.min() < 0 or numbers.max() >= len(vertices)):
             raise DescriptionError(
                 f"a face of {where} has a vertex index out of range; there are {len(vertices)} vertices"
+            )
+        chosen = np.asarray(self.hull.vertices) if self.hull is not None else np.zeros(0)
+        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(vertices)):
+            raise DescriptionError(
+                f"the hull of {where} has a vertex index out of range; there are {len(vertices)} vertices"
             )
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
@@ -370,15 +408,16 @@ class HeightField(Geometry):
         return vertices, np.concatenate([one, two])
 
 
-def _frozen_rows(values: Any, kind: type, where: str) -> FrozenArray:
-    """`values` (n, 3) as a frozen array of floats or integers. Raises DescriptionError."""
+def _frozen_rows(values: Any, kind: type, where: str, columns: int = 3) -> FrozenArray:
+    """`values` (n, columns) as a frozen array of floats or integers. Raises DescriptionError."""
+    words = {1: "one", 3: "three"}[columns]
     try:
-        rows = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), 3, kind)
+        rows = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), columns, kind)
     except (TypeError, ValueError, OverflowError):
         expected = "real numbers" if kind is float else "integers"
-        raise DescriptionError(f"{where} must be rows of three {expected}") from None
-    if len(rows.shape) != 2 or rows.shape[1] != 3:
-        raise DescriptionError(f"{where} have the shape {rows.shape}; they must be rows of three numbers")
+        raise DescriptionError(f"{where} must be rows of {words} {expected}") from None
+    if len(rows.shape) != 2 or rows.shape[1] != columns:
+        raise DescriptionError(f"{where} have the shape {rows.shape}; they must be rows of {words} numbers")
     if not np.isfinite(np.asarray(rows)).all():
         raise DescriptionError(f"{where} must be finite")
     return rows

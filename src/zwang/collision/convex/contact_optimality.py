@@ -54,13 +54,15 @@ class TouchingFeature(NamedTuple):
     """What of a shape's core is nearest to the other shape, in the shape's axes.
 
     point (3,). held (3,): which of its coordinates do not follow the normal. directions (m, 3): unit vectors,
-    of which those that are `flat` (m,) span the edge or the plane face that contains the point.
+    of which those that are `flat` (m,) span the edge or the plane face that contains the point. corners
+    (4, 3): of a mesh, the vertices of which the point is a mean, some of them perhaps equal.
     """
 
     point: np.ndarray
     held: Any
     directions: np.ndarray
     flat: Any
+    corners: Any = ()
 
 
 class NearestPoints(NamedTuple):
@@ -81,8 +83,9 @@ def touching_feature(
     """
     x, d, size = (shape.sides.T @ (point - shape.centre), shape.sides.T @ towards, shape.size)
     if shape.kind in ("mesh", "prism"):
-        directions, flat = _directions_between(shape.sides.T @ corners.T, weights, size)
-        return TouchingFeature(x, (True, True, True), directions, flat)
+        local = shape.sides.T @ (corners - shape.centre).T
+        directions, flat, chosen = _directions_between(local, weights, size)
+        return TouchingFeature(x, (True, True, True), directions, flat, chosen)
     sizes, round_ = shape.placed.sizes, (False, False, False)
     if shape.kind in ("capsule", "cylinder"):
         upright = less(absolute(d[2]) * size, sizes[1] - absolute(x[2]))
@@ -98,9 +101,12 @@ def touching_feature(
     return TouchingFeature(x, flat, np.eye(3), flat)
 
 
-def _directions_between(corners: np.ndarray, weights: np.ndarray, size: Any) -> tuple[np.ndarray, Any]:
+def _directions_between(
+    corners: np.ndarray, weights: np.ndarray, size: Any
+) -> tuple[np.ndarray, Any, np.ndarray]:
     """Unit vectors (3, 3) from the corner (columns of (3, 4)) of the largest weight to the others, in their
-    cyclic order, and which of these are different corners with a weight.
+    cyclic order, which of these are different corners with a weight, and the corners (4, 3), where the one of
+    the largest weight takes the place of those without.
     """
     first = [corners[:, k] for k in range(4)]
     order = [*first, *weights]
@@ -110,12 +116,13 @@ def _directions_between(corners: np.ndarray, weights: np.ndarray, size: Any) -> 
         chosen = [select_array(larger, x, y) for x, y in zip(turned, order[:4], strict=True)]
         numbers = [where(larger, weights[(k + j) % 4], order[4 + j]) for j in range(4)]
         order = [*chosen, *numbers]
-    directions, flat = [], []
+    directions, flat, chosen = [], [], [order[0]]
     for k in range(1, 4):
         direction, length = unit(order[k] - order[0])
         directions.append(direction)
         flat.append(logical_and(less(DISTINCT * size, length), less(DISTINCT, order[4 + k])))
-    return np.array(directions), tuple(flat)
+        chosen.append(select_array(flat[-1], order[k], order[0]))
+    return np.array(directions), tuple(flat), np.array(chosen)
 
 
 def point_along(shape: ConvexShape, feature: TouchingFeature, towards: np.ndarray) -> np.ndarray:
@@ -261,6 +268,7 @@ def converged_or_start(
             tuple(logical_or(h, failed) for h in after.held),
             after.directions,
             tuple(f if f is False else logical_and(f, logical_not(failed)) for f in after.flat),
+            after.corners,
         )
 
     return NearestPoints(

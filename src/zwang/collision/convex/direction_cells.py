@@ -7,7 +7,7 @@ another one is farther along all four corners of the cell, and so along all dire
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -41,14 +41,16 @@ class DirectionCells(NamedTuple):
 
     sides (n,): cells along an edge of the cube of each polyhedron. cells (n,): the number of its first cell.
     starts: the first vertex of each cell in `corners` (m, 3), where they are in the order of the polyhedron;
-    padded, so that every sum of a first cell and of a cell in another polyhedron is an index. firsts (n, 3):
-    the first vertex of each polyhedron. most: cells of a polyhedron.
+    padded, so that every sum of a first cell and of a cell in another polyhedron is an index. numbers (m,):
+    those of the vertices among all vertices of all polyhedra. firsts (n, 3): the first vertex of each
+    polyhedron. most: cells of a polyhedron.
     """
 
     sides: Table
     cells: Table
     starts: Table
     corners: Table
+    numbers: Table
     firsts: Table
     most: int
 
@@ -57,8 +59,29 @@ class DirectionCells(NamedTuple):
         return without_derivatives(lambda d: self._farthest(polyhedron, d), d)
 
     def _farthest(self, polyhedron: Any, d: np.ndarray) -> np.ndarray:
-        """`farthest` of a plain direction. Lanes whose directions are in one cell share a loop."""
-        number, first = _cell_of(d, self.sides[polyhedron]), self.firsts[polyhedron]
+        """`farthest` of a plain direction."""
+        first = self.firsts[polyhedron]
+        start = (first @ d, *(1.0 * x for x in first))
+        visit = lambda k, best: farther(self.corners[k], d, best)  # noqa: E731
+        return np.array(self._over_cell(polyhedron, d, visit, start)[1:])
+
+    def number_at(self, polyhedron: Any, d: np.ndarray, x: np.ndarray) -> Any:
+        """The number of the vertex nearest to x (3,), which is one of those that are farthest along d (3,);
+        both are plain numbers.
+        """
+
+        def visit(k: Any, best: Any) -> Any:
+            return nearer(self.corners[k], 1.0 * self.numbers[k], x, best)
+
+        return self._over_cell(polyhedron, d, visit, (np.inf, 0.0))[1]
+
+    def _over_cell(
+        self, polyhedron: Any, d: np.ndarray, visit: Callable[[Any, Any], Any], start: tuple[Any, ...]
+    ) -> Any:
+        """The carry after `carry = visit(k, carry)` for every vertex k in the cell of a direction. Lanes
+        whose directions are in one cell share a loop.
+        """
+        number = _cell_of(d, self.sides[polyhedron])
         number = where(less_equal(0, number), number, 0.0)  # also where it is no number
 
         def of_lanes(state: Any) -> Any:
@@ -66,29 +89,27 @@ class DirectionCells(NamedTuple):
             is_own, cell_number = equal(number, 1.0 * cell), self.cells[polyhedron] + cell
             begin, end = self.starts[cell_number], self.starts[cell_number + 1]
 
-            def visit(k: Any, best: Any) -> Any:
-                return farther(self.corners[k], d, best)
-
             def search(*best: Any) -> Any:
                 return tuple(fori_loop(begin, end, visit, list(best), unroll=False))
 
             return (where(is_own, 1.0, 0.0), *cond(is_own, search, lambda *best: best, *state[1:]))
 
-        start = (0.0, first @ d, *(1.0 * x for x in first))
-        return np.array(while_loop(lambda state: less(state[0], 0.5), of_lanes, start)[2:])
+        return while_loop(lambda state: less(state[0], 0.5), of_lanes, (0.0, *start))[1:]
 
 
 def direction_cells(polyhedra: Sequence[np.ndarray]) -> DirectionCells:
     """The cells of polyhedra, each by its vertices (n, 3)."""
     sides = [max(1, min(FINEST, round(np.sqrt(len(vertices)) / 4))) for vertices in polyhedra]
     lists = [_lists(vertices.tobytes(), side) for vertices, side in zip(polyhedra, sides, strict=True)]
-    corners = [vertices[np.concatenate(cells)] for vertices, cells in zip(polyhedra, lists, strict=True)]
+    firsts = np.cumsum([0, *map(len, polyhedra[:-1])])
+    numbers = [first + np.concatenate(cells) for first, cells in zip(firsts, lists, strict=True)]
     lengths, most = [len(chosen) for cells in lists for chosen in cells], max(map(len, lists))
     return DirectionCells(
         table(np.array(sides, float)),
         table(np.cumsum([0, *(len(cells) for cells in lists[:-1])])),
         table(np.cumsum([0, *lengths, *[0] * most])),
-        table(np.concatenate(corners)),
+        table(np.concatenate(polyhedra)[np.concatenate(numbers)]),
+        table(np.concatenate(numbers)),
         table(np.array([vertices[0] for vertices in polyhedra])),
         most,
     )
@@ -99,6 +120,13 @@ def farther(corner: np.ndarray, d: np.ndarray, best: Any) -> Any:
     projection = corner @ d
     better = less(best[0], projection)
     return [where(better, x, y) for x, y in zip([projection, *corner], best, strict=True)]
+
+
+def nearer(corner: np.ndarray, number: Any, x: np.ndarray, best: Any) -> Any:
+    """The square of the corner's distance from x and its number, or `best` where that is not farther."""
+    square = (corner - x) @ (corner - x)
+    better = less(square, best[0])
+    return [where(better, new, old) for new, old in zip([square, number], best, strict=True)]
 
 
 def _cell_of(d: np.ndarray, side: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.convex_hull import hull_polygons
 from zwang.scalar import Table, fori_loop, lane_by_lane, lane_maximum, table
 
 CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
@@ -23,13 +22,18 @@ class FlatFaces(NamedTuple):
     """The faces begin, ..., end - 1 of tables with the faces of one or more shapes, each in its own axes.
 
     normals (n, 3): outward. corners (m, 3): of each polygon, clockwise seen from outside, and the first one
-    again, to be multiplied by `scale`. starts (n,): the number of the first corner of each face. counts (n,):
-    of the corners. ranges: the first face of each shape, and the number of all. degree, most: the largest
-    number of faces at one vertex, and of corners of a face. begin, end may be traced indices.
+    again, to be multiplied by `scale`. vertices (m,): the number of the vertex at each corner, among those of
+    all shapes. starts (n,): the number of the first corner of each face. counts (n,): of the corners. ranges:
+    the first face of each shape, and the number of all. at (k, 2): the faces at each vertex, with its number
+    among their corners, for one vertex after the other; at_starts: the first of each. degree, most: the
+    largest number of faces at one vertex, and of corners of a face. begin, end may be traced indices.
     """
 
     normals: Table
     corners: Table
+    vertices: Table
+    at: Table
+    at_starts: Table
     starts: Table
     counts: Table
     ranges: Table
@@ -58,6 +62,19 @@ class FlatFaces(NamedTuple):
 
         return lane_by_lane(of_lane, carry)
 
+    def over_faces_at(self, vertex: Any, body: Callable[[Any, Any, Any], Any], carry: Any) -> Any:
+        """The carry after `carry = body(face, k, carry)` for every face whose corner k is the vertex with
+        this number, which may differ from lane to lane.
+        """
+
+        def of_lane(carry: Any) -> Any:
+            number = lane_maximum(vertex, self.at_starts.shape[0] - 2)
+            begin, end = self.at_starts[number], self.at_starts[number + 1]
+            visit = lambda i, carry: body(self.at[i, 0], self.at[i, 1], carry)  # noqa: E731
+            return fori_loop(begin, end, visit, carry, unroll=False)
+
+        return lane_by_lane(of_lane, carry)
+
     def over_corners(self, face: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after `carry = body(k, carry)` for every corner k of a face."""
         return fori_loop(0, self.counts[face], body, carry, unroll=False)
@@ -69,7 +86,7 @@ class FlatFaces(NamedTuple):
 
 class Faces(NamedTuple):
     """The faces of a shape: outward normals (n, 3), points (m, 3), and for each face the numbers of its
-    corners among the points.
+    corners among the points, clockwise seen from outside.
     """
 
     normals: np.ndarray
@@ -87,37 +104,43 @@ def cylinder_faces(sizes: Any) -> FlatFaces:
     return _tables([_caps()])._replace(scale=(sizes[0], sizes[0], sizes[1]))
 
 
-def faces_of_polyhedra(polyhedra: Sequence[np.ndarray], *, clockwise: bool) -> FlatFaces | None:
-    """The faces of the convex hulls of points (n, 3); None if all are flat. clockwise: the order of their
-    corners, as seen from outside.
+def faces_of_polyhedra(polyhedra: Sequence[Faces], *, clockwise: bool) -> FlatFaces | None:
+    """The faces of polyhedra; None if all are flat. clockwise: the order of their corners, as seen from
+    outside.
     """
-    shapes = []
-    for points in polyhedra:
-        normals, polygons = _hull_polygons(points.tobytes())
-        ordered = polygons if clockwise else [polygon[::-1] for polygon in polygons]
-        shapes.append(Faces(normals.reshape(-1, 3), points, ordered))
-    return _tables(shapes) if any(faces.polygons for faces in shapes) else None
+    if not any(faces.polygons for faces in polyhedra):
+        return None
+    return _tables(polyhedra if clockwise else [_reversed(faces) for faces in polyhedra])
 
 
-@lru_cache(maxsize=512)
-def _hull_polygons(data: bytes) -> tuple[np.ndarray, list[np.ndarray]]:
-    """`hull_polygons` of the bytes of points."""
-    return hull_polygons(np.frombuffer(data).reshape(-1, 3))
+def _reversed(faces: Faces) -> Faces:
+    """The faces with their corners in the opposite order."""
+    return faces._replace(polygons=[polygon[::-1] for polygon in faces.polygons])
 
 
 def _tables(shapes: Sequence[Faces]) -> FlatFaces:
     """Tables of the faces of all shapes, one after the other."""
-    counts = [len(polygon) for faces in shapes for polygon in faces.polygons]
-    corners = [np.zeros((0, 3))]
-    for _, points, polygons in shapes:
-        corners.append(points[[k for polygon in polygons for k in (*polygon, polygon[0])]])
-    corners.append(np.zeros((max(counts) + 1, 3)))  # so that a corner of any face has an index in the table
-    degrees = [int(np.bincount(np.concatenate(faces.polygons)).max()) for faces in shapes if faces.polygons]
+    polygons = [polygon for faces in shapes for polygon in faces.polygons]
+    counts = [len(polygon) for polygon in polygons]
+    first_vertices = np.cumsum([0, *(len(faces.points) for faces in shapes)])
+    closed = [
+        first + np.array([k for polygon in faces.polygons for k in (*polygon, polygon[0])], int)
+        for first, faces in zip(first_vertices[:-1], shapes, strict=True)
+    ]
+    vertices = np.concatenate([*closed, np.zeros(max(counts) + 1, int)])
+    # so many more that a corner of any face has an index in the table
+    points = np.concatenate([faces.points for faces in shapes])
+    starts = np.cumsum([0, *(n + 1 for n in counts[:-1])])
+    faces_at = np.repeat(np.arange(len(counts)), counts)
+    corners_at = np.concatenate([np.arange(n) for n in counts])
+    owners = vertices[starts[faces_at] + corners_at]
+    order = np.argsort(owners, kind="stable")
+    degrees = np.bincount(owners, minlength=first_vertices[-1])
     return FlatFaces(
-        table(np.concatenate([faces.normals for faces in shapes])), table(np.concatenate(corners)),
-        table(np.cumsum([0, *(n + 1 for n in counts[:-1])])), table(counts),
-        table(np.cumsum([0, *(len(faces.polygons) for faces in shapes)])), (1.0, 1.0, 1.0), max(3, *degrees),
-        max(counts), 0, len(counts),
+        table(np.concatenate([faces.normals for faces in shapes])), table(points[vertices]), table(vertices),
+        table(np.stack([faces_at[order], corners_at[order]], axis=1)), table(np.cumsum([0, *degrees])),
+        table(starts), table(counts), table(np.cumsum([0, *(len(faces.polygons) for faces in shapes)])),
+        (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts), 0, len(counts),
     )  # fmt: skip
 
 

@@ -1,16 +1,20 @@
 """The flat faces of a convex shape that contain a given point of its surface, and the edges that do.
 
 A capsule has no flat faces. The straight edges of a cylinder and of a capsule are the lines of their sides.
+A face of a mesh contains its corners, though it may not be quite flat.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.collision.contact_point import TINY
 from zwang.collision.convex.face_tables import FlatFaces
+from zwang.collision.convex.gjk import select_array
+from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     MutableArray,
@@ -22,6 +26,8 @@ from zwang.scalar import (
     less,
     less_equal,
     logical_and,
+    logical_or,
+    not_equal,
     sqrt,
     where,
 )
@@ -34,7 +40,7 @@ class SurfacePoint(NamedTuple):
     """What of a shape is at a point of its surface.
 
     dimension: FACE, EDGE or VERTEX. faces (4 degree,): the outward normals in the world and numbers of the
-    faces that contain the point, `face_count` of them. edges (12 degree,): both ends, in the world, of the
+    faces that contain the point, `face_count` of them. edges (6 degree,): both ends, in the world, of the
     edges that contain it, `edge_count` of them.
     """
 
@@ -71,54 +77,65 @@ class SurfacePoint(NamedTuple):
 def surface_point(
     kind: str, shape: PlacedShape, faces: FlatFaces | None, point: np.ndarray, size: Any
 ) -> SurfacePoint:
-    """What of a shape is at a point of its surface in the world; size [m] of the shape."""
+    """What of a box, a cylinder or a capsule is at a point of its surface in the world; size [m] of the
+    shape. A shape without faces counts as a face.
+    """
     if kind in ("cylinder", "capsule"):
         return _point_of_round_shape(kind, shape, point, size)
     if kind == "box":
         return _point_of_box(shape, point, size)
+    return SurfacePoint(FACE, empty(4), 0.0, empty(6), 0.0)
+
+
+def point_of_mesh(
+    shape: PlacedShape, faces: FlatFaces | None, corners: np.ndarray, towards: np.ndarray
+) -> SurfacePoint:
+    """What of a mesh is at the point between some of its vertices, corners (4, 3) in its axes, of which some
+    may be equal: their number, the faces that contain all of them, and the edges from the first one, or
+    between two of them. towards: direction in the world, along which these vertices are farthest.
+    """
     if faces is None:
         return SurfacePoint(FACE, empty(4), 0.0, empty(6), 0.0)
-    x = shape.R.T @ (point - shape.p)
-    slack, capacity = CONTAINS * size, faces.degree
-    carry = (empty(4 * capacity), 0.0, empty(12 * capacity), 0.0)
+    polyhedron, d = polyhedron_of(shape.sizes), shape.R.T @ towards
+    numbers = [polyhedron.number_at(d, corner) for corner in corners]
+    first, *others = numbers
+    different: Any = 1.0
+    second = first
+    for k, number in enumerate(others):
+        is_new = reduce(logical_and, [not_equal(number, x) for x in numbers[: k + 1]])
+        second = where(logical_and(is_new, equal(different, 1)), number, second)
+        different = different + where(is_new, 1.0, 0.0)
+    is_vertex, is_edge = equal(different, 1), equal(different, 2)
 
-    def with_face(k: Any, carry: Any) -> Any:
-        n = faces.normals[k]
-        distance = n @ (x - faces.corner(k, 0))
-        contains = logical_and(less_equal(absolute(distance), slack), less(carry[1], capacity))
-        return cond(contains, lambda *carry: _with_face(faces, shape, x, slack, k, carry), _as_it_is, *carry)
+    def with_face(k: Any, at_corner: Any, carry: Any) -> Any:
+        at_faces, face_count, at_edges, edge_count = carry
+        corner, after = faces.corner(k, at_corner), faces.corner(k, at_corner + 1)
 
-    at_faces, face_count, at_edges, edge_count = faces.over_faces(with_face, carry)
-    dimension = where(less(2, face_count), VERTEX, where(equal(face_count, 2), EDGE, FACE))
-    return SurfacePoint(dimension, at_faces, face_count, at_edges, edge_count)
+        def with_corner(j: Any, found: Any) -> Any:
+            marks, end = found
+            here = 1.0 * faces.vertices[faces.starts[k] + j]
+            marks = [where(equal(here, x), 1.0, mark) for mark, x in zip(marks, others, strict=True)]
+            return marks, select_array(equal(here, second), faces.corner(k, j), end)
+
+        marks = [where(equal(x, first), 1.0, 0.0) for x in others]
+        marks, end = faces.over_corners(k, with_corner, (marks, corner))
+        contains = less(len(others) - 0.5, sum(marks))
+        face = [*(shape.R @ faces.normals[k]), 1.0 * k]
+        at_faces, face_count = _appended(at_faces, face_count, face, contains)
+        is_side = logical_and(is_edge, logical_and(contains, equal(edge_count, 0)))
+        end = select_array(is_edge, end, after)
+        ends = [*(shape.p + shape.R @ corner), *(shape.p + shape.R @ end)]
+        at_edges, edge_count = _appended(at_edges, edge_count, ends, logical_or(is_vertex, is_side))
+        return at_faces, face_count, at_edges, edge_count
+
+    carry = (empty(4 * faces.degree), 0.0, empty(6 * faces.degree), 0.0)
+    carry = faces.over_faces_at(first, with_face, carry)
+    dimension = where(is_vertex, VERTEX, where(is_edge, EDGE, FACE))
+    return SurfacePoint(dimension, *carry)
 
 
 def _as_it_is(*carry: Any) -> Any:
     return carry
-
-
-def _with_face(faces: FlatFaces, shape: PlacedShape, x: np.ndarray, slack: Any, k: Any, carry: Any) -> Any:
-    """The carry with face k, and with those of its edges that contain x, but not at their end."""
-    at_faces, face_count, at_edges, edge_count = carry
-    for c, value in enumerate([*(shape.R @ faces.normals[k]), 1.0 * k]):
-        at_faces = at_faces.scatter(4 * face_count + c, value)
-
-    def with_edge(j: Any, carry: Any) -> Any:
-        start, end = faces.corner(k, j), faces.corner(k, j + 1)
-        step = end - start
-        length = sqrt(step @ step)
-        has_length = less(TINY, length)
-        length = where(has_length, length, 1.0)
-        along = divide((x - start) @ step, length)
-        rest = x - start - step * divide(along, length)
-        is_there = logical_and(less_equal(-slack, along), less(along, length - slack))
-        is_on = logical_and(less_equal(rest @ rest, slack * slack), logical_and(has_length, is_there))
-
-        ends = [*(shape.p + shape.R @ start), *(shape.p + shape.R @ end)]
-        return _appended(carry[0], carry[1], ends, logical_and(is_on, less(carry[1], 2 * faces.degree)))
-
-    at_edges, edge_count = faces.over_corners(k, with_edge, (at_edges, edge_count))
-    return at_faces, face_count + 1, at_edges, edge_count
 
 
 def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any) -> SurfacePoint:

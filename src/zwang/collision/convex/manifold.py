@@ -16,7 +16,7 @@ import numpy as np
 
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.convex.face_tables import FlatFaces, box_faces, cylinder_faces
-from zwang.collision.convex.flat_faces import FACE, SurfacePoint, side_line, surface_point
+from zwang.collision.convex.flat_faces import FACE, SurfacePoint, point_of_mesh, side_line, surface_point
 from zwang.collision.convex.nearest_points import Nearest, nearest_points
 from zwang.collision.convex.polygons import (
     Polygon,
@@ -26,7 +26,7 @@ from zwang.collision.convex.polygons import (
     no_corners,
 )
 from zwang.collision.convex.polyhedra import polyhedron_of
-from zwang.collision.convex.support_functions import convex_shape_of
+from zwang.collision.convex.support_functions import ConvexShape, convex_shape_of
 from zwang.collision.shapes import COUNTS, PlacedShape
 from zwang.scalar import (
     cond,
@@ -105,13 +105,9 @@ def contact_manifold(
     alone = [nearest.distance, *middle, *[x for _ in range(count - 1) for x in (FAR, *middle)]]
 
     def manifold() -> tuple[Any, ...]:
-        first, second = (
-            Side(kind, shape, faces, surface_point(kind, shape, faces, point, core.size), reach)
-            for kind, shape, faces, point, core in (
-                (kind_a, a, _flat_faces(kind_a, a.sizes), nearest.first, core_a),
-                (kind_b, b, _flat_faces(kind_b, b.sizes), nearest.second, core_b),
-            )
-        )
+        n = nearest.normal
+        first = _side(core_a, nearest.first, nearest.corners[0], n, reach)
+        second = _side(core_b, nearest.second, nearest.corners[1], -n, reach)
         deepest = nearest.distance - PARALLEL_EDGE * (core_a.size + core_b.size)
         return _manifold(first, second, nearest, reach, deepest, count, alone)
 
@@ -124,6 +120,17 @@ def contact_manifold(
     frame = contact_frame(np.array(values[:3]))
     points = [values[3 + 4 * k : 7 + 4 * k] for k in range(count)]
     return tuple(ContactPoint(point[0], np.array(point[1:]), frame) for point in points)
+
+
+def _side(shape: ConvexShape, point: np.ndarray, corners: Any, towards: np.ndarray, reach: Any) -> Side:
+    """The side of a shape, of which a point, or some corners of a mesh, are nearest to the other one."""
+    kind, placed = shape.kind, shape.placed
+    faces = _flat_faces(kind, placed.sizes)
+    if kind == "mesh":
+        found = point_of_mesh(placed, faces, corners, towards)
+    else:
+        found = surface_point(kind, placed, faces, point, shape.size)
+    return Side(kind, placed, faces, found, reach)
 
 
 def _flat_faces(kind: str, sizes: Any) -> FlatFaces | None:

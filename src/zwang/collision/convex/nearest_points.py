@@ -49,14 +49,15 @@ PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the sh
 
 
 class Nearest(NamedTuple):
-    """Signed distance of two shapes, the unit normal from the first to the second, and their nearest
-    points.
+    """Signed distance of two shapes, the unit normal from the first to the second, their nearest points, and
+    the corners (4, 3) at these, in the axes of the shape, where it is a mesh.
     """
 
     distance: Any
     normal: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    corners: tuple[Any, Any]
 
 
 def convex_contact(kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape) -> ContactPoint:
@@ -80,6 +81,7 @@ def nearest_points(a: ConvexShape, b: ConvexShape) -> Nearest:
         n,
         middle + n * (a.radius - half),
         middle + n * (half - b.radius),
+        (found.a.corners, found.b.corners),
     )
 
 

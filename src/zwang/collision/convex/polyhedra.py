@@ -12,22 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.convex_hull import convex_hull
-from zwang.collision.convex.direction_cells import DirectionCells, direction_cells, farther
-from zwang.collision.convex.face_tables import FlatFaces, faces_of_polyhedra
-from zwang.scalar import Table, for_each, table
+from zwang.algebra.convex_hull import convex_hull, hull_polygons
+from zwang.collision.convex.direction_cells import DirectionCells, direction_cells, farther, nearer
+from zwang.collision.convex.face_tables import Faces, FlatFaces, faces_of_polyhedra
+from zwang.errors import DescriptionError
+from zwang.mechanism.geometry import Mesh, MeshHull
+from zwang.scalar import Table, for_each, fori_loop, table, without_derivatives
 
 FEWEST = 64  # vertices from which on cells of directions are faster than a loop over all vertices
 LARGEST_FACE_COUNT = 300
 
 
-class PolyhedronTables:
-    """What is known of polyhedra, each given by its vertices (n, 3) [m], as tables with rows for each of
-    them, computed when they are first read.
+class VertexHull:
+    """A convex polyhedron by its vertices (n, 3) [m], and its faces, which are computed when they are first
+    read unless they are given.
     """
 
-    def __init__(self, polyhedra: Sequence[np.ndarray]) -> None:
-        self.polyhedra = tuple(polyhedra)
+    def __init__(self, vertices: np.ndarray, given: Faces | None = None) -> None:
+        self.vertices, self._given = vertices, given
+
+    @cached_property
+    def faces(self) -> Faces:
+        """Its faces; none if it is flat."""
+        if self._given is not None:
+            return self._given
+        normals, polygons = hull_polygons(self.vertices)
+        return Faces(normals.reshape(-1, 3), self.vertices, polygons)
+
+
+class PolyhedronTables:
+    """What is known of polyhedra as tables with rows for each of them, computed when they are first read."""
+
+    def __init__(self, hulls: Sequence[VertexHull]) -> None:
+        self.hulls = tuple(hulls)
+        self.polyhedra = tuple(hull.vertices for hull in hulls)
 
     @cached_property
     def vertices(self) -> Table | None:
@@ -73,12 +91,12 @@ class PolyhedronTables:
     @cached_property
     def clockwise(self) -> FlatFaces | None:
         """The faces, with their corners clockwise as seen from outside; None if all polyhedra are flat."""
-        return faces_of_polyhedra(self.polyhedra, clockwise=True)
+        return faces_of_polyhedra([hull.faces for hull in self.hulls], clockwise=True)
 
     @cached_property
     def counterclockwise(self) -> FlatFaces | None:
         """The faces, with their corners counterclockwise; None if all polyhedra are flat."""
-        return faces_of_polyhedra(self.polyhedra, clockwise=False)
+        return faces_of_polyhedra([hull.faces for hull in self.hulls], clockwise=False)
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,11 @@ class Polyhedron:
 
     tables: PolyhedronTables
     number: Any = 0
+
+    @property
+    def corners(self) -> np.ndarray:
+        """Its vertices (n, 3) [m]; the number must be a plain one."""
+        return self.tables.polyhedra[self.number]
 
     @property
     def size(self) -> Any:
@@ -124,6 +147,20 @@ class Polyhedron:
         best = [np.array(first) @ d, *first]
         return np.array(for_each(vertices, lambda corner, best: farther(corner, d, best), best)[1:])
 
+    def number_at(self, d: np.ndarray, x: np.ndarray) -> Any:
+        """The number of the vertex at x (3,), one of those farthest along d (3,), among the vertices of all
+        polyhedra.
+        """
+        return without_derivatives(self._number_at, d, x)
+
+    def _number_at(self, d: np.ndarray, x: np.ndarray) -> Any:
+        """`number_at` of plain numbers."""
+        vertices = self.tables.vertices
+        if vertices is None:
+            return self.tables.cells.number_at(self.number, d, x)
+        visit = lambda k, best: tuple(nearer(vertices[k], 1.0 * k, x, best))  # noqa: E731
+        return fori_loop(0, len(vertices), visit, (np.inf, 0.0), unroll=False)[1]
+
     def faces(self, *, clockwise: bool = True) -> FlatFaces | None:
         """Its flat faces, or None. clockwise: the order of their corners, as seen from outside."""
         found = self.tables.clockwise if clockwise else self.tables.counterclockwise
@@ -134,13 +171,42 @@ def polyhedron_of(sizes: Any) -> Polyhedron:
     """The polyhedron of the `sizes` of a mesh: itself, or that with these vertices (n, 3)."""
     if isinstance(sizes, Polyhedron):
         return sizes
-    return Polyhedron(polyhedron_tables((np.ascontiguousarray(sizes, float).tobytes(),)))
+    return _of_vertices(np.ascontiguousarray(sizes, float).tobytes())
 
 
 @lru_cache(maxsize=256)
-def polyhedron_tables(data: tuple[bytes, ...]) -> PolyhedronTables:
-    """The tables of polyhedra, each given by the bytes of its vertices (n, 3)."""
-    return PolyhedronTables([np.frombuffer(one).reshape(-1, 3) for one in data])
+def _of_vertices(data: bytes) -> Polyhedron:
+    """The polyhedron with these vertices."""
+    return Polyhedron(PolyhedronTables([VertexHull(np.frombuffer(data).reshape(-1, 3))]))
+
+
+def hull_of(mesh: Mesh) -> Polyhedron:
+    """The convex hull of a mesh. Raises DescriptionError for a mesh without vertices."""
+    if not len(mesh.vertices):
+        raise DescriptionError(f"mesh {mesh.name or mesh.file!r} has no vertices; it cannot be in contact")
+    return _hull_of(mesh.vertices, mesh.hull)
+
+
+@lru_cache(maxsize=512)
+def _hull_of(vertices: Any, hull: MeshHull | None) -> Polyhedron:
+    """`hull_of` the mesh with these vertices and this hull; the vertices are in their order in the mesh."""
+    points = np.asarray(vertices)
+    if hull is None:
+        corners = convex_hull(points).corners
+        found = VertexHull(points[corners] if len(corners) else np.unique(points, axis=0))
+    else:
+        chosen = np.asarray(hull.vertices)[:, 0]
+        corners = np.searchsorted(chosen, np.asarray(hull.corners)[:, 0])
+        ends = np.cumsum(np.asarray(hull.counts)[:, 0])
+        polygons = [polygon[::-1] for polygon in np.split(corners, ends[:-1])]
+        found = VertexHull(points[chosen], Faces(np.asarray(hull.normals), points[chosen], polygons))
+    return Polyhedron(PolyhedronTables([found]))
+
+
+@lru_cache(maxsize=256)
+def polyhedron_tables(several: tuple[PolyhedronTables, ...]) -> PolyhedronTables:
+    """The tables of all polyhedra of several tables, one after the other."""
+    return PolyhedronTables([hull for tables in several for hull in tables.hulls])
 
 
 def face_normals(vertices: np.ndarray) -> np.ndarray:

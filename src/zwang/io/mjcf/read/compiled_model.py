@@ -16,6 +16,7 @@ from zwang.io.mjcf.mujoco_library import (
     drop_memory_request,
     elements_by_index,
     mujoco,
+    numbers_of,
 )
 from zwang.io.mjcf.read.model_files import Files, to_text
 from zwang.mechanism.report import Note
@@ -147,6 +148,7 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
             raise LoadError(_located_message(files, str(error))) from None
     if model is None:
         raise LoadError(f"{files.source}: MuJoCo could not compile the model")
+    _align_frames(model)
     for message in dict.fromkeys(messages):
         notes.append(Note("read", f"MuJoCo warns: {message}", files.source))
         warnings.warn(f"{files.source}: {message}", LoadWarning, stacklevel=2)
@@ -218,6 +220,28 @@ def _spare_unused_meshes(spec: Any) -> None:
     for mesh in spec.meshes:
         if mesh.name not in used and mesh.inertia == mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX:
             mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_LEGACY
+
+
+def _align_frames(model: Any) -> None:
+    """Give shapes, sites and inertial frames that MuJoCo finds equal to the frame of their body, or to its
+    inertial frame, up to about 1e-6, the placement with which it computes: that of this frame.
+    """
+    same = numbers_of(mujoco.mjtSameFrame)
+    frames = [("body_ipos", "body_iquat", range(model.nbody), model.body_sameframe)]
+    for kind in ("geom", "site"):
+        bodies, found = getattr(model, f"{kind}_bodyid"), getattr(model, f"{kind}_sameframe")
+        frames.append((f"{kind}_pos", f"{kind}_quat", bodies, found))
+    for position, orientation, bodies, found in frames:
+        positions, orientations = getattr(model, position), getattr(model, orientation)
+        for k, body in enumerate(bodies):
+            if found[k] in (same.mjSAMEFRAME_BODY, same.mjSAMEFRAME_BODYROT):
+                orientations[k] = (1, 0, 0, 0)
+            elif found[k] != same.mjSAMEFRAME_NONE:
+                orientations[k] = model.body_iquat[body]
+            if found[k] == same.mjSAMEFRAME_BODY:
+                positions[k] = 0
+            elif found[k] == same.mjSAMEFRAME_INERTIA:
+                positions[k] = model.body_ipos[body]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from zwang.mechanism.geometry import (
     Geometry,
     HeightField,
     Mesh,
+    MeshHull,
     Plane,
     Sphere,
     Surface,
@@ -231,7 +232,31 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
         vertices=vertices,
         faces=triangles,
         file=m.mesh(mesh).name,
+        hull=_hull(m, mesh),
         **common,
+    )
+
+
+def _hull(m: Any, mesh: int) -> MeshHull | None:
+    """The convex hull of this mesh that MuJoCo's compiler found, if it was to find any.
+
+    The graph of a mesh begins with the numbers of its vertices and triangles, then an address for each
+    vertex, then the vertices.
+    """
+    graph, polygon = int(m.mesh_graphadr[mesh]), int(m.mesh_polyadr[mesh])
+    polygons = slice(polygon, polygon + int(m.mesh_polynum[mesh]))
+    counts: Any = np.array(m.mesh_polyvertnum[polygons], int)
+    if graph < 0 or not len(counts):
+        return None
+    count, first = int(m.mesh_graph[graph]), int(m.mesh_polyvertadr[polygon])
+    vertices: Any = m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count]
+    corners: Any = m.mesh_polyvert[first : first + int(counts.sum())]
+    normals: Any = np.array(m.mesh_polynormal[polygons], float)
+    return MeshHull(
+        vertices=np.sort(vertices)[:, None],
+        normals=normals,
+        counts=counts[:, None],
+        corners=np.array(corners, int)[:, None],
     )
 
 
