@@ -71,7 +71,8 @@ class ShapePair:
 
     def nearest(self, q: np.ndarray) -> ContactPoint:
         """The contact point at the nearest points, without a manifold."""
-        (point,) = contact_points(replace(self.pair, single=True), link_poses(self.mechanism.tree, q))
+        pair = replace(self.pair, single=True, margin=10.0)
+        (point,) = contact_points(pair, link_poses(self.mechanism.tree, q))
         return point
 
     def contacts(self, q: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:

@@ -139,7 +139,7 @@ def test_contact_points_are_invariant_under_a_common_rigid_motion(kinds):
     "kinds", [kinds for kinds in sorted(COUNTS) if kinds != ("plane", "mesh")], ids="-".join
 )
 def test_a_displacement_along_the_normal_changes_the_distance_by_its_length(kinds):
-    shapes = ShapePair(*kinds)
+    shapes = ShapePair(*kinds, margin=10.0)
     rng = np.random.default_rng(13)
     for _ in range(3):
         q = shapes.configuration(rng, False)

@@ -38,7 +38,7 @@ FUNCTIONS: dict[tuple[str, str], Callable[[PlacedShape, PlacedShape, Any], tuple
 def _convex(kinds: tuple[str, str]) -> Callable[[PlacedShape, PlacedShape, Any], tuple[ContactPoint, ...]]:
     """The function for a pair of kinds without a closed form."""
     if COUNTS[kinds] == 1:
-        return lambda a, b, reach: (convex.convex_contact(*kinds, a, b),)
+        return lambda a, b, reach: (convex.convex_contact(*kinds, a, b, reach),)
     return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach)
 
 
@@ -71,5 +71,5 @@ def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[
             "supported"
         )
     if pair.single and pair.kinds in MANIFOLDS:
-        return (convex.convex_contact(*pair.kinds, a, b),)
+        return (convex.convex_contact(*pair.kinds, a, b, pair.margin + pair.gap),)
     return FUNCTIONS[pair.kinds](a, b, pair.margin + pair.gap)

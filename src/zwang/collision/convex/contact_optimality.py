@@ -226,8 +226,10 @@ def _solve_pair(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([divide(first, determinant), divide(second, determinant)])
 
 
-def refined(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoints:
-    """The nearest points after steps of Newton's method, until only rounding is left."""
+def refined(a: ConvexShape, b: ConvexShape, found: NearestPoints, unwanted: Any = False) -> NearestPoints:
+    """The nearest points after steps of Newton's method, until only rounding is left; those before it where
+    they are unwanted.
+    """
 
     def iterate(state: Any) -> Any:
         now = _with_unknowns(found, state[0])
@@ -241,7 +243,8 @@ def refined(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> NearestPoin
     def unknowns(points: NearestPoints) -> tuple[np.ndarray, ...]:
         return points.normal, points.a.point, points.b.point
 
-    return _with_unknowns(found, while_loop(is_open, iterate, (unknowns(found), 1.0, 0.0))[0])
+    change = where(unwanted, 0.0, 1.0)
+    return _with_unknowns(found, while_loop(is_open, iterate, (unknowns(found), change, 0.0))[0])
 
 
 def _with_unknowns(found: NearestPoints, unknowns: tuple[np.ndarray, ...]) -> NearestPoints:

@@ -24,16 +24,18 @@ class FlatFaces(NamedTuple):
     normals (n, 3): outward. corners (m, 3): of each polygon, clockwise seen from outside, and the first one
     again, to be multiplied by `scale`. vertices (m,): the number of the vertex at each corner, among those of
     all shapes. starts (n,): the number of the first corner of each face. counts (n,): of the corners. ranges:
-    the first face of each shape, and the number of all. at (k, 2): the faces at each vertex, with its number
-    among their corners, for one vertex after the other; at_starts: the first of each. degree, most: the
-    largest number of faces at one vertex, and of corners of a face. begin, end may be traced indices.
+    the first face of each shape, and the number of all. faces_at (k,), corners_at (k,): the faces at each
+    vertex, and its number among their corners, for one vertex after the other; starts_at: the first of each.
+    degree, most: the largest number of faces at one vertex, and of corners of a face. begin, end may be
+    traced indices.
     """
 
     normals: Table
     corners: Table
     vertices: Table
-    at: Table
-    at_starts: Table
+    faces_at: Table
+    corners_at: Table
+    starts_at: Table
     starts: Table
     counts: Table
     ranges: Table
@@ -68,9 +70,9 @@ class FlatFaces(NamedTuple):
         """
 
         def of_lane(carry: Any) -> Any:
-            number = lane_maximum(vertex, self.at_starts.shape[0] - 2)
-            begin, end = self.at_starts[number], self.at_starts[number + 1]
-            visit = lambda i, carry: body(self.at[i, 0], self.at[i, 1], carry)  # noqa: E731
+            number = lane_maximum(vertex, self.starts_at.shape[0] - 2)
+            begin, end = self.starts_at[number], self.starts_at[number + 1]
+            visit = lambda i, carry: body(self.faces_at[i], self.corners_at[i], carry)  # noqa: E731
             return fori_loop(begin, end, visit, carry, unroll=False)
 
         return lane_by_lane(of_lane, carry)
@@ -138,7 +140,7 @@ def _tables(shapes: Sequence[Faces]) -> FlatFaces:
     degrees = np.bincount(owners, minlength=first_vertices[-1])
     return FlatFaces(
         table(np.concatenate([faces.normals for faces in shapes])), table(points[vertices]), table(vertices),
-        table(np.stack([faces_at[order], corners_at[order]], axis=1)), table(np.cumsum([0, *degrees])),
+        table(faces_at[order]), table(corners_at[order]), table(np.cumsum([0, *degrees])),
         table(starts), table(counts), table(np.cumsum([0, *(len(faces.polygons) for faces in shapes)])),
         (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts), 0, len(counts),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import TINY, unit
+from zwang.collision.contact_point import TINY
 from zwang.collision.convex.support_functions import ConvexShape
 from zwang.scalar import (
     clip,
@@ -36,12 +36,17 @@ ITERATIONS = 100
 class Simplex(NamedTuple):
     """Four points W of the Minkowski difference b - a (some may coincide), the points A of a, and the
     weights of the point nearest to the origin.
+
+    direction (3,), overlap: of the unit vectors along which the search went the one with the least overlap,
+    which is negative where it separates the shapes. open: whether the search goes on.
     """
 
     W: np.ndarray
     A: np.ndarray
     weights: np.ndarray
     nearest: np.ndarray
+    direction: np.ndarray
+    overlap: Any
     open: Any
     iterations: Any
 
@@ -56,25 +61,44 @@ def select_array(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([where(condition, p, q) for p, q in zip(x.flat, y.flat, strict=True)]).reshape(x.shape)
 
 
-def closest_to_origin(a: ConvexShape, b: ConvexShape, scale: Any) -> Simplex:
-    """The point of b - a nearest to the origin, by the algorithm of Gilbert, Johnson and Keerthi."""
-    direction = unit(b.centre - a.centre)[0]
+def closest_to_origin(
+    a: ConvexShape, b: ConvexShape, scale: Any, direction: np.ndarray, reach: Any = None
+) -> Simplex:
+    """The point of b - a nearest to the origin, by the algorithm of Gilbert, Johnson and Keerthi.
+
+    direction (3,): unit vector in which the search begins, from a to b. reach: distance [m] beyond which the
+    nearest point does not matter: the search ends with a direction that separates the shapes by more.
+    """
     start = a.support(direction)
     w = b.support(-direction) - start
     one = np.array([1, 0, 0, 0]) * 1.0
-    state = Simplex(np.array([w] * 4), np.array([start] * 4), one, w, True, 0.0)
+    state = Simplex(
+        np.array([w] * 4), np.array([start] * 4), one, w, direction * 1.0, -inner(direction, w), True, 0.0
+    )
 
     def iterate(s: Simplex) -> Simplex:
         v = s.nearest
         point = a.support(v)
         w = b.support(-v) - point
         square = inner(v, v)
-        converged = less_equal(square - inner(v, w), TOLERANCE * scale * sqrt(square))
+        length = sqrt(square)
+        converged = less_equal(square - inner(v, w), TOLERANCE * scale * length)
         new = _with_point(s, w, point)
         stagnated = logical_or(converged, less_equal(square, inner(new.nearest, new.nearest)))
-        inside = less_equal(inner(new.nearest, new.nearest), (OVERLAP * scale) * (OVERLAP * scale))
+        ended = logical_or(
+            stagnated, less_equal(inner(new.nearest, new.nearest), (OVERLAP * scale) * (OVERLAP * scale))
+        )
         kept = _choose(stagnated, s, new)
-        return kept._replace(open=logical_not(logical_or(stagnated, inside)), iterations=s.iterations + 1)
+        along = divide(-inner(v, w), where(less(0, length), length, 1.0))
+        better = logical_and(less(along, s.overlap), less(0, length))
+        if reach is not None:
+            ended = logical_or(ended, less(along, -reach))
+        return kept._replace(
+            direction=select_array(better, v / where(better, length, 1.0), s.direction),
+            overlap=where(better, along, s.overlap),
+            open=logical_not(ended),
+            iterations=s.iterations + 1,
+        )
 
     return while_loop(lambda s: logical_and(s.open, less(s.iterations, ITERATIONS)), iterate, state)
 
@@ -82,7 +106,7 @@ def closest_to_origin(a: ConvexShape, b: ConvexShape, scale: Any) -> Simplex:
 def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
     """One of two simplices."""
     arrays = [select_array(condition, x, y) for x, y in zip(one[:4], other[:4], strict=True)]
-    return Simplex(arrays[0], arrays[1], arrays[2], arrays[3], one.open, one.iterations)
+    return one._replace(W=arrays[0], A=arrays[1], weights=arrays[2], nearest=arrays[3])
 
 
 def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
@@ -95,7 +119,7 @@ def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
         [[where(least[k], new, old) for new, old in zip(point, s.A[k], strict=True)] for k in range(4)]
     )
     weights = _nearest_weights(W)
-    return Simplex(W, A, weights, weights @ W, s.open, s.iterations)
+    return s._replace(W=W, A=A, weights=weights, nearest=weights @ W)
 
 
 def _is_least(weights: np.ndarray, k: int) -> Any:

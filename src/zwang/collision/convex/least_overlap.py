@@ -14,12 +14,13 @@ from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import PRISM_EDGES, ConvexShape, prism_normals
-from zwang.scalar import cond, for_each, fori_loop, less, where
+from zwang.scalar import cond, for_each, fori_loop, less, maximum, minimum, sqrt, where
 
 TURNS = (2.0, 4.0, 10.0, 25.0, 60.0, 150.0)  # multiples of a turn that are tried, where it converges slowly
-SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which the axes and faces suffice
-SECTORS, PER_SECTOR = 12, 4  # of the sphere, and the directions of each
+SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which a local minimum suffices
+ASIDE = 0.4  # [rad] between the centre of a sector and its other directions
 WIDTHS = (0.35, 0.15, 0.06)  # [rad] of the steps from the best direction of a sector to better ones
+BETWEEN = 0.04  # [rad] between a direction and the nearest of 4,000
 NEIGHBOURS = [(float(np.cos(t)), float(np.sin(t))) for t in np.arange(6) * np.pi / 3]
 
 Direction = tuple[np.ndarray, Any]
@@ -52,17 +53,15 @@ def direction_along_turn(a: ConvexShape, b: ConvexShape, old: np.ndarray, new: n
     )
 
 
-def initial_direction(a: ConvexShape, b: ConvexShape, scale: Any) -> Direction:
-    """Direction of least overlap among the axes of the shapes, their cross products, the face normals of
-    meshes and the line of the centres; for a deep overlap among those of a search over the sphere, too.
-
-    A deep overlap may have several minima. If the least two are nearly equal, the direction may be that of
-    the other one.
+def initial_direction(a: ConvexShape, b: ConvexShape, first: Direction) -> Direction:
+    """Direction of least overlap among `first`, the axes of the shapes, their cross products, the face
+    normals of meshes and the line of the centres. The axes of meshes with too many faces do not count.
     """
     n = unit(b.centre - a.centre)[0]
-    best = n, overlap(a, b, n)
-    directions = [sides[:, k] for sides in (a.sides, b.sides) for k in range(3)]
-    directions += [unit(cross(a.sides[:, i], b.sides[:, j]), n)[0] for i in range(3) for j in range(3)]
+    best = _better(a, b, n, (first[0] * 1.0, first[1]))
+    axes = [shape.sides.T if shape.faces or shape.kind != "mesh" else () for shape in (a, b)]
+    directions = [*axes[0], *axes[1]]
+    directions += [unit(cross(x, y), n)[0] for x in axes[0] for y in axes[1]]
     for shape, other in ((a, b), (b, a)):
         directions += _prism_directions(shape, other, n) if shape.kind == "prism" else []
     for direction in (*directions, *(-direction for direction in directions)):
@@ -76,7 +75,7 @@ def initial_direction(a: ConvexShape, b: ConvexShape, scale: Any) -> Direction:
                 lambda k, best, R=shape.sides, s=sign, rows=normals: _better(a, b, s * (R @ rows[k]), best),
                 best,
             )
-    return cond(less(SHALLOW * scale, best[1]), lambda best: _searched(a, b, best), lambda best: best, best)
+    return best
 
 
 def _prism_directions(prism: ConvexShape, other: ConvexShape, default: np.ndarray) -> list[np.ndarray]:
@@ -89,24 +88,55 @@ def _prism_directions(prism: ConvexShape, other: ConvexShape, default: np.ndarra
     ]
 
 
-def _searched(a: ConvexShape, b: ConvexShape, best: Direction) -> Direction:
-    """The better one of a direction and the best of a search from the directions of every sector."""
+def searched(a: ConvexShape, b: ConvexShape, best: Direction) -> Direction:
+    """The better one of a direction and the best of a search over the sphere.
 
-    def sector(row: Any, best: Direction) -> Direction:
-        directions = [np.array([row[3 * k + i] for i in range(3)]) for k in range(PER_SECTOR)]
-        own = directions[0] * 1.0, overlap(a, b, directions[0])
-        for direction in directions[1:]:
-            own = _better(a, b, direction, own)
-        n, depth = for_each(
-            WIDTH_TABLE, lambda width, own: _neighbour(a, b, width[0], own), own, unroll=False
-        )
-        shorter = less(depth, best[1])
-        return select_array(shorter, n, best[0]), where(shorter, depth, best[1])
+    A point w of the Minkowski difference bounds the overlap from below: it is at least n w for every n. So
+    sectors of the sphere in which no direction can be better are left out.
+    """
+
+    def in_sector(row: Any, best: Direction) -> Direction:
+        directions = [np.array([row[3 * k + i] for i in range(3)]) for k in range(SECTORS.shape[1])]
+        w = _farthest_difference(a, b, directions[0])
+
+        def refine(best: Direction) -> Direction:
+            points = [w, *(_farthest_difference(a, b, direction) for direction in directions[1:])]
+            own, bound = (directions[0] * 1.0, inner(directions[0], w)), best[1]
+            for n, point in zip(directions, points, strict=True):
+                bound = minimum(bound, _lower_bound(n, point, CELL_RADIUS))
+                own = _shorter((n * 1.0, inner(n, point)), own)
+
+            def improve(best: Direction) -> Direction:
+                widths = lambda width, own: _neighbour(a, b, width[0], own)  # noqa: E731
+                return _shorter(for_each(WIDTH_TABLE, widths, own, unroll=False), best)
+
+            return cond(less(bound, best[1]), improve, lambda best: best, best)
+
+        near = less(_lower_bound(directions[0], w, SECTOR_RADIUS), best[1])
+        return cond(near, refine, lambda best: best, best)
 
     # the best axis may be a saddle of the overlap, from which the iteration does not depart
     for width in WIDTHS[1:]:
         best = _neighbour(a, b, width, best)
-    return for_each(SECTOR_TABLE, sector, best, unroll=False)
+    return for_each(SECTOR_TABLE, in_sector, best, unroll=False)
+
+
+def _farthest_difference(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> np.ndarray:
+    """The point of a - b that is farthest along n (3,)."""
+    return a.support(n) - b.support(-n)
+
+
+def _lower_bound(n: np.ndarray, w: np.ndarray, angle: float) -> Any:
+    """A lower bound of m w over all unit vectors m within an angle of n (3,)."""
+    along = inner(n, w)
+    aside = sqrt(maximum(inner(w, w) - along * along, 0.0))
+    return along * float(np.cos(angle)) - aside * float(np.sin(angle))
+
+
+def _shorter(one: Direction, other: Direction) -> Direction:
+    """The direction of less overlap."""
+    shorter = less(one[1], other[1])
+    return select_array(shorter, one[0], other[0]), where(shorter, one[1], other[1])
 
 
 def _neighbour(a: ConvexShape, b: ConvexShape, width: Any, own: Direction) -> Direction:
@@ -129,14 +159,29 @@ def sphere_directions(count: int) -> np.ndarray:
 
 
 def _sectors() -> np.ndarray:
-    """The directions of every sector (SECTORS, 3 PER_SECTOR): those nearest to its centre that are left."""
-    left, rows = sphere_directions(SECTORS * PER_SECTOR), []
-    for centre in sphere_directions(SECTORS):
-        order = np.argsort(-left @ centre, kind="stable")
-        rows.append(left[order[:PER_SECTOR]].ravel())
-        left = left[order[PER_SECTOR:]]
-    return np.array(rows)
+    """The directions of every sector (12, 4, 3): a corner of the icosahedron, and three around it."""
+    golden = (1 + 5**0.5) / 2
+    corners = np.array([(0.0, s, t * golden) for s in (-1, 1) for t in (-1, 1)]) / np.sqrt(1 + golden**2)
+    centres = np.concatenate([np.roll(corners, k, axis=1) for k in range(3)])
+    turns = np.arange(3) * (2 * np.pi / 3)
+    around = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    tangents = np.array([contact_frame(centre)[1:] for centre in centres], float)
+    others = np.cos(ASIDE) * centres[:, None] + np.sin(ASIDE) * np.einsum("ki,nij->nkj", around, tangents)
+    return np.concatenate([centres[:, None], others], axis=1)
 
 
-SECTOR_TABLE = _sectors()
+def _radii(sectors: np.ndarray) -> tuple[float, float]:
+    """The largest angle between the centre of a sector and a direction in it, one that is nearer to no other
+    centre; and that between the latter and the nearest direction of its sector. Both with an allowance for
+    the directions between those that are tried.
+    """
+    tried = sphere_directions(4000)
+    cosines = tried @ sectors[:, 0].T
+    nearest = np.einsum("ni,nki->nk", tried, sectors[np.argmax(cosines, axis=1)]).max(axis=1)
+    return tuple(float(np.arccos(x.min())) + BETWEEN for x in (cosines.max(axis=1), nearest))
+
+
+SECTORS = _sectors()
+SECTOR_RADIUS, CELL_RADIUS = _radii(SECTORS)
+SECTOR_TABLE = SECTORS.reshape(len(SECTORS), -1)
 WIDTH_TABLE = [(width,) for width in WIDTHS]

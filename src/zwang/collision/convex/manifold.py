@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
+from zwang.collision.convex.contact_optimality import NearestPoints
 from zwang.collision.convex.face_tables import FlatFaces, box_faces, cylinder_faces
 from zwang.collision.convex.flat_faces import FACE, SurfacePoint, point_of_mesh, side_line, surface_point
-from zwang.collision.convex.nearest_points import Nearest, nearest_points
+from zwang.collision.convex.nearest_points import Nearest, approximate_points, nearest_from
 from zwang.collision.convex.polygons import (
     Polygon,
     clipped_polygon,
@@ -95,28 +96,35 @@ class Features(NamedTuple):
 def contact_manifold(
     kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape, reach: Any
 ) -> tuple[ContactPoint, ...]:
-    """Contact points of two faces or of a face and an edge, no farther than `reach`; where there are none,
-    the nearest points alone, and the others FAR.
+    """Contact points of two faces or of a face and an edge; where there are none, the nearest points alone,
+    and the others FAR. All are FAR where the shapes are farther apart than `reach`.
     """
     count = COUNTS[kind_a, kind_b]
     core_a, core_b = convex_shape_of(kind_a, a), convex_shape_of(kind_b, b)
-    nearest = nearest_points(core_a, core_b)
-    middle = (nearest.first + nearest.second) / 2
-    alone = [nearest.distance, *middle, *[x for _ in range(count - 1) for x in (FAR, *middle)]]
 
-    def manifold() -> tuple[Any, ...]:
-        n = nearest.normal
-        first = _side(core_a, nearest.first, nearest.corners[0], n, reach)
-        second = _side(core_b, nearest.second, nearest.corners[1], -n, reach)
-        deepest = nearest.distance - PARALLEL_EDGE * (core_a.size + core_b.size)
-        return _manifold(first, second, nearest, reach, deepest, count, alone)
+    def far(found: NearestPoints) -> tuple[Any, ...]:
+        return (*found.normal, *[x for _ in range(count) for x in (FAR, *a.p)])
 
-    def single() -> tuple[Any, ...]:
-        return (*nearest.normal, *alone)
+    def near(found: NearestPoints) -> tuple[Any, ...]:
+        nearest = nearest_from(core_a, core_b, found)
+        n, middle = nearest.normal, (nearest.first + nearest.second) / 2
+        alone = [nearest.distance, *middle, *[x for _ in range(count - 1) for x in (FAR, *middle)]]
 
-    values = cond(
-        less_equal(nearest.distance, reach), lambda _: manifold(), lambda _: single(), nearest.distance
-    )
+        def manifold() -> tuple[Any, ...]:
+            first = _side(core_a, nearest.first, nearest.corners[0], n, reach)
+            second = _side(core_b, nearest.second, nearest.corners[1], -n, reach)
+            deepest = nearest.distance - PARALLEL_EDGE * (core_a.size + core_b.size)
+            return _manifold(first, second, nearest, reach, deepest, count, alone)
+
+        return cond(
+            less_equal(nearest.distance, reach),
+            lambda _: manifold(),
+            lambda _: (*n, *alone),
+            nearest.distance,
+        )
+
+    found, separated = approximate_points(core_a, core_b, reach)
+    values = cond(separated, far, near, found)
     frame = contact_frame(np.array(values[:3]))
     points = [values[3 + 4 * k : 7 + 4 * k] for k in range(count)]
     return tuple(ContactPoint(point[0], np.array(point[1:]), frame) for point in points)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.contact_point import ContactPoint, contact_frame, unit
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame, unit
 from zwang.collision.convex.contact_optimality import (
     NearestPoints,
     converged_or_start,
@@ -23,7 +23,13 @@ from zwang.collision.convex.contact_optimality import (
     touching_feature,
 )
 from zwang.collision.convex.gjk import OVERLAP, closest_to_origin, inner, select_array
-from zwang.collision.convex.least_overlap import direction_along_turn, initial_direction
+from zwang.collision.convex.least_overlap import (
+    SHALLOW,
+    Direction,
+    direction_along_turn,
+    initial_direction,
+    searched,
+)
 from zwang.collision.convex.support_functions import (
     ConvexShape,
     convex_shape_of,
@@ -60,18 +66,38 @@ class Nearest(NamedTuple):
     corners: tuple[Any, Any]
 
 
-def convex_contact(kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape) -> ContactPoint:
-    """The contact point of two convex shapes."""
-    found = nearest_points(convex_shape_of(kind_a, a), convex_shape_of(kind_b, b))
-    return ContactPoint(found.distance, (found.first + found.second) / 2, contact_frame(found.normal))
+def convex_contact(kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape, reach: Any) -> ContactPoint:
+    """The contact point of two convex shapes, FAR if it is farther than `reach`."""
+    shapes = convex_shape_of(kind_a, a), convex_shape_of(kind_b, b)
+
+    def near(found: NearestPoints) -> tuple[Any, ...]:
+        nearest = nearest_from(*shapes, found)
+        return (nearest.distance, *((nearest.first + nearest.second) / 2), *nearest.normal)
+
+    def far(found: NearestPoints) -> tuple[Any, ...]:
+        return (FAR, *a.p, *found.normal)
+
+    found, separated = approximate_points(*shapes, reach)
+    values = cond(separated, far, near, found)
+    return ContactPoint(values[0], np.array(values[1:4]), contact_frame(np.array(values[4:])))
 
 
 def nearest_points(a: ConvexShape, b: ConvexShape) -> Nearest:
-    """The nearest points of two shapes, or the points of deepest penetration.
+    """The nearest points of two shapes, or the points of deepest penetration."""
+    return nearest_from(a, b, approximate_points(a, b)[0])
 
-    On tangents the iterations run on the values, and the last step of Newton's method gives the derivatives.
+
+def approximate_points(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[NearestPoints, Any]:
+    """The nearest points by iteration on plain numbers, and whether the shapes are farther apart than `reach`
+    [m], where the nearest points are not found.
     """
-    found = newton_step(a, b, without_derivatives_of_shapes(_iterated, a, b))
+    operands = () if reach is None else (reach + a.radius + b.radius,)
+    return without_derivatives_of_shapes(_iterated, a, b, *operands)
+
+
+def nearest_from(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Nearest:
+    """`nearest_points` by a last step of Newton's method, which gives the derivatives on tangents, too."""
+    found = newton_step(a, b, found)
     n = found.normal
     first, second = point_along(a, found.a, n), point_along(b, found.b, -n)
     # the points lie on the normal to rounding; their midpoint stays
@@ -96,37 +122,64 @@ class Contacting(NamedTuple):
     weights: np.ndarray
 
 
-def _iterated(a: ConvexShape, b: ConvexShape) -> NearestPoints:
-    """The nearest points by iteration, refined by steps of Newton's method."""
+def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[NearestPoints, Any]:
+    """The nearest points by iteration, refined by steps of Newton's method, and whether the cores are
+    farther apart than `reach` [m].
+    """
     scale = a.size + b.size
-    simplex = closest_to_origin(a, b, scale)
+    simplex = closest_to_origin(a, b, scale, unit(b.centre - a.centre)[0], reach)
+    separated: Any = less(simplex.overlap, -reach) if reach is not None else False
     length = sqrt(inner(simplex.nearest, simplex.nearest))
 
     def apart(_: Any) -> Contacting:
         return Contacting(unit(simplex.nearest)[0], simplex.A, simplex.A + simplex.W, simplex.weights)
 
-    found = cond(less(OVERLAP * scale, length), apart, lambda _: penetration_of(a, b, scale), length)
+    found = cond(
+        logical_or(separated, less(OVERLAP * scale, length)),
+        apart,
+        lambda _: penetration_of(a, b, scale, (simplex.direction, simplex.overlap)),
+        length,
+    )
     first, second = found.weights @ found.A, found.weights @ found.B
     start = NearestPoints(
         found.normal,
         touching_feature(a, first, found.normal, found.A, found.weights),
         touching_feature(b, second, -found.normal, found.B, found.weights),
     )
-    return converged_or_start(a, b, refined(a, b, start), start)
+    return converged_or_start(a, b, refined(a, b, start, separated), start), separated
 
 
 # ---------------------------------------------------------------------------------------------- overlapping
 
 
-def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
-    """Normal of least penetration (a local minimum), and the points of a and b on it."""
-    n, depth = initial_direction(a, b, scale)
+class Penetration(NamedTuple):
+    """A direction of least overlap so far, the overlap along it, and the points on it.
+
+    moves: whether the last direction was better. searched: whether the sphere has been searched. directions:
+    number of iterations since.
+    """
+
+    best: Contacting
+    depth: Any
+    moves: Any
+    searched: Any
+    directions: Any
+
+
+def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: Direction) -> Contacting:
+    """Normal of least penetration, and the points of a and b on it. first: a direction to begin with.
+
+    A local minimum of the overlap is found from the best of several directions. If it is deep, there may be
+    others, and a search over the sphere looks for a better one.
+    """
+    n, depth = initial_direction(a, b, first)
     nothing = Contacting(n, np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0)
 
-    def iterate(state: Any) -> Any:
-        best, depth, _, directions = state
+    def turn(now: Penetration) -> Penetration:
+        """The nearest points of the shapes moved apart, and a better direction along the turn to theirs."""
+        best, depth = now.best, now.depth
         shift = best.normal * (depth + SEPARATION * scale)
-        simplex = closest_to_origin(a, b.moved(shift), scale)
+        simplex = closest_to_origin(a, b.moved(shift), scale, best.normal)
         n = unit(simplex.nearest)[0]
         turned, shorter = direction_along_turn(a, b, best.normal, n)
         accepted = less_equal(shorter, depth + PROGRESS * scale)
@@ -135,13 +188,21 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any) -> Contacting:
         normal = select_array(accepted, turned, best.normal)
         # points of a direction next to the best one are on that, too: they have been moved apart along it
         beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
-        kept = logical_or(accepted, logical_or(beside, equal(directions, 0)))
+        kept = logical_or(accepted, logical_or(beside, equal(now.directions, 0)))
         points = [select_array(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
-        best = Contacting(normal, points[0], points[1], points[2])
-        return best, where(accepted, shorter, depth), more, directions + 1
+        found = Contacting(normal, points[0], points[1], points[2])
+        return Penetration(found, where(accepted, shorter, depth), more, now.searched, now.directions + 1)
 
-    return while_loop(
-        lambda state: logical_and(state[2], less(state[3], PENETRATION_ITERATIONS)),
-        iterate,
-        (nothing, depth, True, 0.0),
-    )[0]
+    def search(now: Penetration) -> Penetration:
+        """A better direction than the local minimum, from which the iteration begins again."""
+        n, depth = searched(a, b, (now.best.normal, now.depth))
+        more = less(depth, now.depth * (1 - 1e-13) - PROGRESS * scale)
+        best = now.best._replace(normal=select_array(more, n, now.best.normal))
+        return Penetration(best, where(more, depth, now.depth), more, 1.0, where(more, 0.0, now.directions))
+
+    def is_open(now: Penetration) -> Any:
+        is_deep = logical_and(less(now.searched, 0.5), less(SHALLOW * scale, now.depth))
+        return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
+
+    start = Penetration(nothing, depth, True, 0.0, 0.0)
+    return while_loop(is_open, lambda now: Penetration(*cond(now.moves, turn, search, now)), start).best
