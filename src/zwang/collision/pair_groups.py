@@ -50,10 +50,11 @@ class StoredPlacements:
 @dataclass(frozen=True)
 class PairGroup:
     """Pairs of the same kinds and form of contact, whose sizes, placements and coefficients are read by
-    index.
+    index; meshes: all that may be among their shapes, perhaps more, so that groups share tables.
     """
 
     pairs: tuple[Pair, ...]
+    meshes: tuple[PolyhedronTables, ...] = ()
 
     @property
     def first(self) -> Pair:
@@ -64,18 +65,13 @@ class PairGroup:
         return len(self.pairs)
 
     @cached_property
-    def _meshes(self) -> dict[PolyhedronTables, int]:
-        """The numbers of the different meshes of the group."""
-        shapes = [shape for pair in self.pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
-        return {mesh: k for k, mesh in enumerate(dict.fromkeys(shape.sizes.tables for shape in shapes))}
-
-    @cached_property
     def _polyhedra(self) -> PolyhedronTables:
-        return polyhedron_tables(tuple(self._meshes))
+        return polyhedron_tables(self.meshes)
 
     @cached_property
     def _pair_values(self) -> StackedPytree:
-        return StackedPytree([_pair_values(pair, self._meshes) for pair in self.pairs])
+        numbers = {mesh: k for k, mesh in enumerate(self.meshes)}
+        return StackedPytree([_pair_values(pair, numbers) for pair in self.pairs])
 
     def pair(self, number: Any) -> Pair:
         """Pair `number`, which may be a traced index; names, placements and shapes are those of the first
@@ -109,7 +105,9 @@ def pair_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGr
     groups: dict[Hashable, list[Pair]] = {}
     for pair, form in zip(pairs, forms, strict=True):
         groups.setdefault((_group_key(pair), form), []).append(pair)
-    return [PairGroup(tuple(group)) for group in groups.values()]
+    shapes = [shape for pair in pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
+    meshes = tuple(dict.fromkeys(shape.sizes.tables for shape in shapes))
+    return [PairGroup(tuple(group), meshes) for group in groups.values()]
 
 
 def is_fixed_to_world(shape: CollisionShape) -> bool:

@@ -22,6 +22,7 @@ from zwang.collision import (
     pair_groups,
 )
 from zwang.collision.penetration import with_search_margin
+from zwang.collision.shapes import CONVEX
 from zwang.constraint.contact import (
     Contact,
     contact_name,
@@ -152,7 +153,7 @@ class _Filling(NamedTuple):
 def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
     """Rows of the contacts of all pairs, by pair-type group."""
     screws = link_screws_at(context)
-    layouts, end = _layouts(context, pairs, [_columns(screws, pair) for pair in pairs], 0)
+    layouts, end = _layouts(context, pairs, _columns_of_pairs(screws, pairs), 0)
     arrays, filled = _filled_groups(
         context, pairs, layouts, RowArrays.of_size(*end), lambda layout: layout.stored
     )
@@ -450,6 +451,19 @@ def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
 def links_of_pair(pair: Pair) -> tuple[int, int]:
     """The links of both shapes."""
     return pair.a.placement.link, pair.b.placement.link
+
+
+def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
+    """`_columns` of every pair, padded to the same number for pairs of the same kinds whose contact points
+    are found by iteration: this is a long program, of which one is enough for all of them.
+    """
+    found = [_columns(screws, pair) for pair in pairs]
+    widest: dict[tuple[str, str], int] = {}
+    for pair, own in zip(pairs, found, strict=True):
+        if pair.kinds in CONVEX:
+            widest[pair.kinds] = max(widest.get(pair.kinds, 0), len(own))
+    both = zip(pairs, found, strict=True)
+    return [own + own[-1:] * (widest.get(pair.kinds, 0) - len(own)) for pair, own in both]
 
 
 def _columns(screws: JointScrews, pair: Pair) -> tuple[int, ...]:

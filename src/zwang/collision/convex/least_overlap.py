@@ -14,7 +14,7 @@ from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import PRISM_EDGES, ConvexShape, prism_normals
-from zwang.scalar import cond, for_each, fori_loop, less, maximum, minimum, sqrt, where
+from zwang.scalar import cond, empty, for_each, fori_loop, less, maximum, minimum, sqrt, table, where
 
 TURNS = (2.0, 4.0, 10.0, 25.0, 60.0, 150.0)  # multiples of a turn that are tried, where it converges slowly
 SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which a local minimum suffices
@@ -64,8 +64,17 @@ def initial_direction(a: ConvexShape, b: ConvexShape, first: Direction) -> Direc
     directions += [unit(cross(x, y), n)[0] for x in axes[0] for y in axes[1]]
     for shape, other in ((a, b), (b, a)):
         directions += _prism_directions(shape, other, n) if shape.kind == "prism" else []
-    for direction in (*directions, *(-direction for direction in directions)):
-        best = _better(a, b, direction, best)
+    directions = [x for direction in directions for x in (direction, -direction)]
+    stored = empty((len(directions), 3))
+    for (k, c), x in np.ndenumerate(np.array(directions)):
+        stored = stored.set((k, c), x)
+    best = fori_loop(
+        0,
+        len(directions),
+        lambda k, best: _better(a, b, np.array([stored[k, c] for c in range(3)]), best),
+        best,
+        unroll=False,
+    )
     for shape, sign in ((a, 1), (b, -1)):
         if shape.faces is not None:
             normals, begin, end = shape.faces
@@ -95,30 +104,32 @@ def searched(a: ConvexShape, b: ConvexShape, best: Direction) -> Direction:
     sectors of the sphere in which no direction can be better are left out.
     """
 
-    def in_sector(row: Any, best: Direction) -> Direction:
-        directions = [np.array([row[3 * k + i] for i in range(3)]) for k in range(SECTORS.shape[1])]
-        w = _farthest_difference(a, b, directions[0])
+    def in_sector(sector: Any, best: Direction) -> Direction:
+        n = SECTOR_TABLE[PER_SECTOR * sector]
+        w = _farthest_difference(a, b, n)
+
+        def visit(k: Any, carry: Any) -> Any:
+            own, bound = carry
+            n = SECTOR_TABLE[PER_SECTOR * sector + k]
+            w = _farthest_difference(a, b, n)
+            return _shorter((n, inner(n, w)), own), minimum(bound, _lower_bound(n, w, CELL_RADIUS))
+
+        def improve(own: Direction) -> Direction:
+            return for_each(
+                WIDTH_TABLE, lambda width, own: _neighbour(a, b, width[0], own), own, unroll=False
+            )
 
         def refine(best: Direction) -> Direction:
-            points = [w, *(_farthest_difference(a, b, direction) for direction in directions[1:])]
-            own, bound = (directions[0] * 1.0, inner(directions[0], w)), best[1]
-            for n, point in zip(directions, points, strict=True):
-                bound = minimum(bound, _lower_bound(n, point, CELL_RADIUS))
-                own = _shorter((n * 1.0, inner(n, point)), own)
+            start = (n * 1.0, inner(n, w)), minimum(best[1], _lower_bound(n, w, CELL_RADIUS))
+            own, bound = fori_loop(1, PER_SECTOR, visit, start, unroll=False)
+            return _shorter(cond(less(bound, best[1]), improve, lambda own: own, own), best)
 
-            def improve(best: Direction) -> Direction:
-                widths = lambda width, own: _neighbour(a, b, width[0], own)  # noqa: E731
-                return _shorter(for_each(WIDTH_TABLE, widths, own, unroll=False), best)
-
-            return cond(less(bound, best[1]), improve, lambda best: best, best)
-
-        near = less(_lower_bound(directions[0], w, SECTOR_RADIUS), best[1])
+        near = less(_lower_bound(n, w, SECTOR_RADIUS), best[1])
         return cond(near, refine, lambda best: best, best)
 
     # the best axis may be a saddle of the overlap, from which the iteration does not depart
-    for width in WIDTHS[1:]:
-        best = _neighbour(a, b, width, best)
-    return for_each(SECTOR_TABLE, in_sector, best, unroll=False)
+    best = for_each(WIDTH_TABLE[1:], lambda width, best: _neighbour(a, b, width[0], best), best, unroll=False)
+    return fori_loop(0, len(SECTOR_TABLE) // PER_SECTOR, in_sector, best, unroll=False)
 
 
 def _farthest_difference(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> np.ndarray:
@@ -183,5 +194,5 @@ def _radii(sectors: np.ndarray) -> tuple[float, float]:
 
 SECTORS = _sectors()
 SECTOR_RADIUS, CELL_RADIUS = _radii(SECTORS)
-SECTOR_TABLE = SECTORS.reshape(len(SECTORS), -1)
+SECTOR_TABLE, PER_SECTOR = table(SECTORS.reshape(-1, 3)), SECTORS.shape[1]
 WIDTH_TABLE = [(width,) for width in WIDTHS]
