@@ -189,7 +189,8 @@ def _radii(sectors: np.ndarray) -> tuple[float, float]:
     tried = sphere_directions(4000)
     cosines = tried @ sectors[:, 0].T
     nearest = np.einsum("ni,nki->nk", tried, sectors[np.argmax(cosines, axis=1)]).max(axis=1)
-    return tuple(float(np.arccos(x.min())) + BETWEEN for x in (cosines.max(axis=1), nearest))
+    to_centre, to_nearest = (float(np.arccos(x.min())) for x in (cosines.max(axis=1), nearest))
+    return to_centre + BETWEEN, to_nearest + BETWEEN
 
 
 SECTORS = _sectors()

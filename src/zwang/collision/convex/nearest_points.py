@@ -152,7 +152,7 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
 # ---------------------------------------------------------------------------------------------- overlapping
 
 
-class Penetration(NamedTuple):
+class OverlapSearch(NamedTuple):
     """A direction of least overlap so far, the overlap along it, and the points on it.
 
     moves: whether the last direction was better. searched: whether the sphere has been searched. directions:
@@ -175,7 +175,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: Direction)
     n, depth = initial_direction(a, b, first)
     nothing = Contacting(n, np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0)
 
-    def turn(now: Penetration) -> Penetration:
+    def turn(now: OverlapSearch) -> OverlapSearch:
         """The nearest points of the shapes moved apart, and a better direction along the turn to theirs."""
         best, depth = now.best, now.depth
         shift = best.normal * (depth + SEPARATION * scale)
@@ -191,18 +191,18 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: Direction)
         kept = logical_or(accepted, logical_or(beside, equal(now.directions, 0)))
         points = [select_array(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
         found = Contacting(normal, points[0], points[1], points[2])
-        return Penetration(found, where(accepted, shorter, depth), more, now.searched, now.directions + 1)
+        return OverlapSearch(found, where(accepted, shorter, depth), more, now.searched, now.directions + 1)
 
-    def search(now: Penetration) -> Penetration:
+    def search(now: OverlapSearch) -> OverlapSearch:
         """A better direction than the local minimum, from which the iteration begins again."""
         n, depth = searched(a, b, (now.best.normal, now.depth))
         more = less(depth, now.depth * (1 - 1e-13) - PROGRESS * scale)
         best = now.best._replace(normal=select_array(more, n, now.best.normal))
-        return Penetration(best, where(more, depth, now.depth), more, 1.0, where(more, 0.0, now.directions))
+        return OverlapSearch(best, where(more, depth, now.depth), more, 1.0, where(more, 0.0, now.directions))
 
-    def is_open(now: Penetration) -> Any:
+    def is_open(now: OverlapSearch) -> Any:
         is_deep = logical_and(less(now.searched, 0.5), less(SHALLOW * scale, now.depth))
         return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
 
-    start = Penetration(nothing, depth, True, 0.0, 0.0)
-    return while_loop(is_open, lambda now: Penetration(*cond(now.moves, turn, search, now)), start).best
+    start = OverlapSearch(nothing, depth, True, 0.0, 0.0)
+    return while_loop(is_open, lambda now: OverlapSearch(*cond(now.moves, turn, search, now)), start).best

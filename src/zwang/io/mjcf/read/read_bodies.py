@@ -249,14 +249,14 @@ def _hull(m: Any, mesh: int) -> MeshHull | None:
     if graph < 0 or not len(counts):
         return None
     count, first = int(m.mesh_graph[graph]), int(m.mesh_polyvertadr[polygon])
-    vertices: Any = m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count]
-    corners: Any = m.mesh_polyvert[first : first + int(counts.sum())]
+    vertices: Any = np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])[:, None]
+    corners: Any = np.array(m.mesh_polyvert[first : first + int(counts.sum())], int)[:, None]
     normals: Any = np.array(m.mesh_polynormal[polygons], float)
     return MeshHull(
-        vertices=np.sort(vertices)[:, None],
+        vertices=vertices,
         normals=normals,
         counts=counts[:, None],
-        corners=np.array(corners, int)[:, None],
+        corners=corners,
     )
 
 
