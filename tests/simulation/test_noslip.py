@@ -17,12 +17,16 @@ SCENE = """<mujoco><option cone="{cone}" noslip_iterations="{sweeps}" noslip_tol
 <body pos="1 0 .1"><freejoint/><geom type="capsule" size=".1 .2" euler="90 0 0"/>
   <body pos=".2 0 0"><joint axis="0 1 0" frictionloss=".3"/><geom size=".12"/></body></body>
 <body pos="-1 0 .1"><joint axis="1 0 0" frictionloss=".5" damping=".1"/>
-  <joint type="slide" axis="0 0 1" frictionloss="3"/><geom type="sphere" size=".17"/></body>
+  <joint type="slide" axis="0 0 1" frictionloss="3"/>
+  <geom type="sphere" size=".17" condim="{last}" priority="1"/></body>
 </worldbody></mujoco>"""
 
 
-def scene(cone="pyramidal", condim=3, island="enable", sweeps=7, tolerance=1e-6):
-    text = SCENE.format(cone=cone, condim=condim, island=island, sweeps=sweeps, tolerance=tolerance)
+def scene(cone="pyramidal", condim=3, island="enable", sweeps=7, tolerance=1e-6, last=None):
+    """The scene; last: the condim of the last contact, as that of all others by default."""
+    text = SCENE.format(
+        cone=cone, condim=condim, island=island, sweeps=sweeps, tolerance=tolerance, last=last or condim
+    )
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.tolerance, model.opt.iterations, model.opt.ls_tolerance = 1e-15, 300, 1e-10
     return text, model
@@ -58,7 +62,7 @@ def test_friction_forces_are_those_of_mujoco(cone, condim, island):
 
 @pytest.mark.parametrize(("cone", "condim"), [("pyramidal", 3), ("elliptic", 6)])
 def test_compiled_steps_are_those_of_mujoco(cone, condim):
-    text, model = scene(cone, condim)
+    text, model = scene(cone, condim, last=3)
     data = after_steps(model, 60)
     fast = zw.compile(read_mjcf("scene.xml", text=text), threads=1)
     q, v = fast.step(data.qpos.copy(), data.qvel.copy(), np.zeros(model.nv))[:2]

@@ -148,9 +148,9 @@ class _Sweeps(NamedTuple):
         if not self.p.contacts:
             return state
         forms = sorted({contact.form for contact in self.p.contacts})
-        starts, trees = (
-            table([x(c) for c in self.p.contacts]) for x in (lambda c: c.start, lambda c: c.trees[0])
-        )
+        # of each form the first rows of its contacts, and 0 for other contacts, which may have fewer rows
+        starts = [table([c.start if c.form == form else 0 for c in self.p.contacts]) for form in forms]
+        trees = table([c.trees[0] for c in self.p.contacts])
         numbers = StackedPytree([1.0 * forms.index(c.form) for c in self.p.contacts])
         most = max(len(c.friction) for c in self.p.contacts)
         frictions = StackedPytree(
@@ -158,12 +158,13 @@ class _Sweeps(NamedTuple):
         )
 
         def visit(number: Any, state: _SweepState) -> _SweepState:
-            start, label = starts[number], self.p.labels[trees[number]]
+            label = self.p.labels[trees[number]]
 
             def update(state: _SweepState) -> _SweepState:
                 for k, (is_cone, n) in enumerate(forms):
                     friction = frictions[number][: n - 1]
                     own = self._cone_updated if is_cone else self._pyramid_updated
+                    start = starts[k][number]
                     work = partial(own, start=start, n=n, friction=friction, label=label)
                     if len(forms) == 1:
                         return work(state)
