@@ -254,7 +254,9 @@ SCRIPT = """import webbrowser
 webbrowser.open = lambda url: print(url, flush=True)
 import zwang as zw
 from zwang.mechanism.samples import double_pendulum
-zw.view(zw.simulate(double_pendulum(), [1, 0], duration=30, step=0.05, compiled=False, progress=False))
+run = zw.simulate(double_pendulum(), [1, 0], duration=30, step=0.05, compiled=False, progress=False)
+page = zw.view(run)
+page._page.server.scene.configure_environment_map(hdri=None)
 """
 
 

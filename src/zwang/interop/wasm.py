@@ -20,8 +20,20 @@ from zwang.interop.exported_functions import ExportedFunction
 from zwang.mechanism.report import Note
 from zwang.simulation.applied_forces import activations
 
-TARGET = ("-target", "wasm32-wasi", "-mexec-model=reactor")
+MATH = ("sqrt", "fma", "fabs", "floor", "copysign")
+TARGET = ("-target", "wasm32-freestanding", "-Wl,--no-entry")
 """The target of the compiler; the module imports nothing from its host."""
+HEADERS = {
+    file: "".join(f"#define {name} __builtin_{builtin}\n" for name, builtin in names.items())
+    for file, names in {
+        "math.h": {f"{name}{suffix}": f"{name}{suffix}" for name in MATH for suffix in ("", "f")}
+        | {"NAN": 'nanf("")', "INFINITY": "inff()"},
+        "string.h": {name: name for name in ("memcpy", "memset")},
+    }.items()
+}
+"""What generated code needs of C's library: instructions, and functions that the compiler brings along. It
+would compile a whole C library for this target at the first use, for half a minute.
+"""
 STACK = 65_536
 """Bytes of the stack beside those of the largest function."""
 
@@ -75,12 +87,12 @@ def _linked(settings: ExportSettings, library: CLibrary) -> bytes:
     stack = STACK + sum(function.stack for _, function in library.functions) + library.step_stack
     exports = [f"-Wl,--export={function.name}" for function, _ in library.functions]
     with tempfile.TemporaryDirectory() as folder:
-        for file, text in sources.items():
+        for file, text in {**HEADERS, **sources}.items():
             Path(folder, file).write_text(text, encoding="ascii")
         target = Path(folder, "module.wasm")
         files = [str(Path(folder, file)) for file in sources if file.endswith(".c")]
         link = [f"-Wl,-z,stack-size={-(-stack // 16) * 16}", "-Wl,--strip-all", "-o", str(target)]
-        run_compiler([*zig(), *TARGET, *FLAGS, *files, *exports, *link])
+        run_compiler([*zig(), *TARGET, *FLAGS, f"-I{folder}", *files, *exports, *link])
         return target.read_bytes()
 
 
