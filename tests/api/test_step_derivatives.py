@@ -9,7 +9,9 @@ import pytest
 
 import zwang as zw
 from zwang.errors import SimulationError
+from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
+from zwang.simulation.step import step, step_settings
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -20,21 +22,25 @@ def displaced(m, q, d):
 
 
 def differences(fast, q, v, u, z=(), *, eps=1e-6, **options):
-    """The derivatives of a step by Richardson's extrapolation of central differences, in one batch."""
+    """The derivatives of a step by Richardson's extrapolation of central differences, in one batch.
+
+    The state after the step is that which `step_derivatives` returns (see `expect_the_step`).
+    """
     z = np.asarray(z, float)
     m, nv, nz = fast.mechanism, len(v), len(z)
     n = 2 * nv + nz + len(u)
     steps = np.array([s * e for e in (eps, 2 * eps) for s in (1, -1)])
     D = (steps[:, None, None] * np.eye(n)).reshape(-1, n)
     dq, dv, dz, du = np.split(D, [nv, 2 * nv, 2 * nv + nz], axis=1)
-    after = fast.step(fast.integrate_configuration(q, dq, 1.0), v + dv, u + du, activation=z + dz, **options)
+    displaced_q = fast.integrate_configuration(q, dq, 1.0)
+    after = fast.step_derivatives(displaced_q, v + dv, u + du, activation=z + dz, **options)
 
     def central(a, b, width):
         change = np.concatenate(
             [
-                fast.difference_configuration(after[0][a], after[0][b]),
-                after[1][a] - after[1][b],
-                after[2][a] - after[2][b],
+                fast.difference_configuration(after.q[a], after.q[b]),
+                after.v[a] - after.v[b],
+                after.activation[a] - after.activation[b],
             ],
             axis=1,
         )
@@ -44,6 +50,14 @@ def differences(fast, q, v, u, z=(), *, eps=1e-6, **options):
     fine, coarse = central(spans[0], spans[1], eps), central(spans[2], spans[3], 2 * eps)
     assert m.nv == nv
     return ((4 * fine - coarse) / 3).T
+
+
+def expect_the_step(m, found, q, v, u, integrator=None):
+    """The state beside the derivatives, in the first world, is that after a step on floats."""
+    settings = step_settings(m, m.options.timestep, integrator or m.options.integrator)
+    after = step(settings, State(q, v, np.zeros(0)), np.asarray(u, float)).state
+    np.testing.assert_allclose(found.q[0], np.array(after.q, float), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.v[0], np.array(after.v, float), rtol=0, atol=1e-9)
 
 
 def relative_error(found, expected):
@@ -77,8 +91,8 @@ def test_derivatives_with_contacts_are_the_limit_of_differences(model, lower, op
     q, v, u = (np.array(x) for x in zip(*states, strict=True))
     settings = {"integrator": integrator}
     found = fast.step_derivatives(q, v, u, **settings)
-    settings["outputs"] = ["force"]  # in every step, so that one program is compiled
-    contacts = np.count_nonzero(np.abs(fast.step(q, v, u, **settings).force).max(axis=1) > 0)
+    expect_the_step(m, found, *states[0], **settings)
+    contacts = sum(len(zw.contacts(m, q, v, np.zeros(m.nv))) > 0 for q, v, _ in states)
     for k, state in enumerate(states):
         if not found.switching[k]:
             AB = np.concatenate([found.A[k], found.B[k]], axis=1)
@@ -105,6 +119,7 @@ def test_derivatives_of_convex_pairs_are_the_limit_of_differences():
         d[:3] = *rng.normal(size=2) * 0.03, rng.uniform(-0.14, -0.1)
         states.append((displaced(m, np.array(m.neutral, float), d), rng.normal(size=6), np.zeros(6)))
     found = fast.step_derivatives(*(np.array(x) for x in zip(*states, strict=True)))
+    expect_the_step(m, found, *states[0])
     for k, state in enumerate(states):
         if not found.switching[k]:
             expected = [differences(fast, *state, eps=eps) for eps in (1e-5, 1e-6)]
@@ -125,7 +140,7 @@ BELT = """<mujoco><option timestep="0.005" density="300" viscosity="0.5" wind="1
 
 def test_derivatives_of_fluids_tendon_inertia_and_moving_surfaces_are_the_limit_of_differences():
     m, rng = read_mjcf("belt.xml", text=BELT), np.random.default_rng(4)
-    fast, settings = zw.compile(m), {"outputs": ["force"]}
+    fast = zw.compile(m)
     home = np.array(m.neutral, float)
     states = [
         (displaced(m, home, 1e-3 * rng.normal(size=m.nv)), rng.normal(size=m.nv), np.array([0.3]))
@@ -133,42 +148,51 @@ def test_derivatives_of_fluids_tendon_inertia_and_moving_surfaces_are_the_limit_
     ]
     batch = [np.array(x) for x in zip(*states, strict=True)]
     found = fast.step_derivatives(*batch)
-    assert fast.step(*batch, **settings).force.any(axis=1).all() and not found.switching.any()
+    expect_the_step(m, found, *states[0])
+    assert all(zw.contacts(m, q, v, np.zeros(m.nv)) for q, v, _ in states) and not found.switching.any()
     for state, A, B in zip(states, found.A, found.B, strict=True):
-        assert relative_error(np.hstack([A, B]), differences(fast, *state, **settings)) < 1e-7
+        assert relative_error(np.hstack([A, B]), differences(fast, *state)) < 1e-7
 
 
 ARMS = """<mujoco><option timestep="0.002" cone="{cone}" integrator="{integrator}" impratio="2"/>
 <default><joint damping=".3" armature=".01"/><geom type="capsule" size=".05" friction=".6 .02 .01"/></default>
-<worldbody><geom type="plane" size="5 5 1" friction=".7"/><body pos="0 0 .3"><freejoint/><geom size=".1 .2"/>
-<body pos="0 .02 .4"><joint type="ball"/><geom fromto="0 0 0 .3 .1 .1" condim="{condim}"/>
-<body pos=".3 .1 .1"><joint axis="0 1 0" range="-1 .05" limited="true"/><geom fromto="0 0 0 .2 -.1 0"/>
+<worldbody><geom type="plane" size="5 5 1" friction=".7" condim="{ground}"/>
+<body pos="0 0 .3"><freejoint/><geom size=".1 .2" condim="{ground}"/>
+<body pos="0 .02 .4"><joint type="ball"/><geom fromto="0 0 0 .3 .1 .1" condim="{arms[0]}"/>
+<body pos=".3 .1 .1"><joint axis="0 1 0" range="-1 .05" limited="true"/>
+<geom fromto="0 0 0 .2 -.1 0" condim="{arms[0]}"/>
 </body></body>
 <body pos="0 -.1 .4"><joint name="m" axis="1 0 0" frictionloss=".1"/>
-<geom fromto="0 0 0 .3 .15 .13" condim="{condim}"/></body>
+<geom fromto="0 0 0 .3 .15 .13" condim="{arms[1]}"/></body>
 </body></worldbody><actuator><motor joint="m" gear="2"/></actuator></mujoco>"""
 
 
 @pytest.mark.parametrize(
-    ("cone", "condim", "integrator"),
-    [("pyramidal", 3, "Euler"), ("elliptic", 6, "implicitfast"), ("pyramidal", 1, "Euler")],
+    ("cone", "condim", "integrator"), [("pyramidal", (1, 3), "Euler"), ("elliptic", (6, 6), "implicitfast")]
 )
 def test_derivatives_of_contacts_between_moving_bodies_are_the_limit_of_differences(cone, condim, integrator):
-    m = read_mjcf("arms.xml", text=ARMS.format(cone=cone, condim=condim, integrator=integrator))
+    """A contact has the larger number of dimensions of its shapes, so that there are contacts with and
+    without friction.
+    """
+    text = ARMS.format(cone=cone, ground=min(condim), arms=condim, integrator=integrator)
+    m, states = read_mjcf("arms.xml", text=text), []
     fast, rng, errors, touching = zw.compile(m), np.random.default_rng(6), [], 0
+    frictional = set()
     for _ in range(12):
         d = 0.1 * rng.normal(size=m.nv)
         d[3:6] = rng.normal(size=3)  # any attitude: tangents of contact frames depend on it
-        q, v, u = displaced(m, np.array(m.neutral, float), d), 0.5 * rng.normal(size=m.nv), np.array([0.4])
-        found = fast.step_derivatives(q, v, u)
+        states.append((displaced(m, np.array(m.neutral, float), d), 0.5 * rng.normal(size=m.nv), [0.4]))
+    found = fast.step_derivatives(*(np.array(x) for x in zip(*states, strict=True)))
+    expect_the_step(m, found, *states[0])
+    for k, (q, v, u) in enumerate(states):
         contacts = zw.contacts(m, q, v, np.zeros(m.nv))
-        assert isinstance(contacts, tuple)
         touching += any("world" not in contact.bodies for contact in contacts)
-        if not found.switching:
-            expected = [differences(fast, q, v, u, eps=eps) for eps in (1e-5, 1e-6)]
-            AB = np.hstack([found.A, found.B])
+        frictional |= {bool(contact.force[1:].any()) for contact in contacts if contact.force[0] > 0}
+        if not found.switching[k]:
+            expected = [differences(fast, q, v, np.array(u), eps=eps) for eps in (1e-5, 1e-6)]
+            AB = np.hstack([found.A[k], found.B[k]])
             errors.append(min(relative_error(AB, difference) for difference in expected))
-    assert touching >= 4 and len(errors) >= 8
+    assert touching >= 4 and len(errors) >= 8 and frictional == {True, min(condim) > 1}
     assert np.median(errors) < 1e-8 and max(errors) < 1e-6
 
 
