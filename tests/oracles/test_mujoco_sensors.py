@@ -77,10 +77,19 @@ def test_forces_and_torques_contain_constraints_and_tendons(seed):
     assert error < 1e-8, kind
 
 
+def without_convex_contacts(text):
+    """The model whose cylinder and ellipsoid touch nothing, which compiles in half the time."""
+    for name in ("post", "ge"):
+        text = text.replace(f'<geom name="{name}"', f'<geom name="{name}" contype="0" conaffinity="0"')
+    return text
+
+
 def test_compiled_sensors_are_those_on_floats():
-    distances = [s for s in geometry_sensors() if 'cutoff="0"' not in s and "normal" not in s][::5]
-    sensors = [*mounted_sensors(), *coordinate_sensors(), *frame_sensors()[::3], *distances]
-    text = model_text([*sensors, *contact_sensors(("maxforce", "netforce"))[::5]])
+    geometric = [s for s in geometry_sensors() if 'cutoff="0"' not in s and "normal" not in s]
+    pairs = [s for s in geometric if "geom1=" in s]
+    rays = [s for s in geometric if s not in pairs]
+    sensors = [*mounted_sensors(), *coordinate_sensors(), *frame_sensors()[::7], *rays[::5], *pairs[::13]]
+    text = without_convex_contacts(model_text([*sensors, *contact_sensors(("maxforce", "netforce"))[::5]]))
     model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
     states = [random_data(model, seed) for seed in range(3)]
     given = [np.array([getattr(d, name) for d in states]) for name in ("qpos", "qvel", "ctrl", "act")]
@@ -114,11 +123,12 @@ def test_velocities_and_accelerations_of_frames_are_those_of_mujoco():
 
 
 def test_quantities_of_bodies_are_those_of_mjdata():
-    text = model_text([])
+    text = without_convex_contacts(model_text([]))
     model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("sensors.xml", text=text)
-    fast = zw.compile(m)
+    fast, touching = zw.compile(m), 0
     for seed in (0, 3):
         data = random_data(model, seed)
+        touching += data.ncon
         mujoco.mj_rnePostConstraint(model, data)
         for found in (
             zw.body_quantities(m, data.qpos, data.qvel),
@@ -132,6 +142,7 @@ def test_quantities_of_bodies_are_those_of_mjdata():
         scale = max(1.0, float(np.abs(data.cfrc_ext).max()))
         for found in (zw.external_wrenches(m, *inputs), fast.external_wrenches(*inputs)):
             assert found == pytest.approx(data.cfrc_ext, abs=1e-8 * scale)
+    assert touching
 
 
 @pytest.mark.parametrize("seed", [0, 2])

@@ -15,12 +15,12 @@ WORLDS, STEPS = 6, 120
 
 @cache
 def heap(cone):
-    """Five free bodies, with 30 velocities, that fall on each other."""
+    """Four free bodies, with 24 velocities, that fall on each other."""
     bodies = "".join(
         f'<body pos="{0.1 * k} {0.04 * (k % 2)} {0.12 + 0.2 * k}"><freejoint/>'
         f'<geom type="{("sphere", "capsule")[k % 2]}" size="{("0.1", "0.06 0.08")[k % 2]}" '
         f'condim="{(3, 4, 6, 1)[k % 4]}"/></body>'
-        for k in range(5)
+        for k in range(4)
     )
     return (
         f'<mujoco><option timestep="0.004" cone="{cone}"/><worldbody>'
