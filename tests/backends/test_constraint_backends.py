@@ -267,8 +267,15 @@ def test_the_interpreted_graph_equals_floats(name):
     assert_near(p, interpret(p.program, p.inputs), "float64")
 
 
-@cases
-@pytest.mark.parametrize("dtype", NEAR)
+def in_single_precision(name):
+    """Of the contacts, those whose operations contain those of all others."""
+    return "contact" not in name or name.endswith("6")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in CASES for dtype in NEAR if dtype == "float64" or in_single_precision(name)],
+)
 def test_compiled_equals_floats(name, dtype):
     p = problem(name)
     compiled = CompiledFunction(p.program, dtype=dtype, threads=1, cache=False)
