@@ -88,6 +88,8 @@ def test_compiled_coordinate_reduction_gives_the_motion_of_constraint_forces(nam
         assert run.attrs["coordinate_reduction"] == attribute
         np.testing.assert_allclose(run.q, forces.q, atol=2e-11)
         np.testing.assert_allclose(run.v, forces.v, atol=1e-9)
+    if name not in ("four-bars", "sleigh", "disc", "wire"):
+        return  # another compilation, for one world
     alone = zw.simulate(
         m,
         q0,
