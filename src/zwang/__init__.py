@@ -361,6 +361,8 @@ def _loaded(name: str) -> Any:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
+    elif name.startswith("__"):  # asked for by Python's own tools
+        raise AttributeError(f"zwang has no name {name!r}", name=name, obj=None)
     else:
         question = errors.did_you_mean(name, __all__)
         hint = (

@@ -2,6 +2,8 @@
 that need no iteration, and a search over all directions.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -23,6 +25,20 @@ SIZES = {"ellipsoid": 3, "box": 3, "cylinder": 2}
 SPREADS = ((0.0, 0.6), (0.5, 0.6), (1.0, 0.8))  # of the logarithm of the sizes, and of the positions
 
 
+@cache
+def compiled_nearest_points(kinds):
+    """Of sizes, orientation and position of both shapes: the distance, the normal and the nearest points."""
+
+    def values(*x):
+        shapes = [PlacedShape(tuple(x[k]), x[k + 1].reshape(3, 3), x[k + 2]) for k in (0, 3)]
+        found = nearest_points(*map(convex_shape_of, kinds, shapes))
+        return np.array([found.distance, *found.normal, *found.first, *found.second])
+
+    sizes = [size for kind in kinds for size in (SIZES[kind], 9, 3)]
+    inputs = {f"x{k}": size for k, size in enumerate(sizes)}
+    return CompiledFunction(trace_and_optimise(values, inputs), threads=1)
+
+
 class Poses:
     """Random shapes of two kinds, with their signed distance, normal and nearest points, compiled."""
 
@@ -36,15 +52,8 @@ class Poses:
 
     def found(self):
         """Distance (count,), normal and nearest points (count, 3)."""
-
-        def values(*x):
-            shapes = [PlacedShape(tuple(x[k]), x[k + 1].reshape(3, 3), x[k + 2]) for k in (0, 3)]
-            found = nearest_points(*map(convex_shape_of, self.kinds, shapes))
-            return np.array([found.distance, *found.normal, *found.first, *found.second])
-
         arrays = [x for k in (0, 1) for x in (self.sizes[k], self.R[k].reshape(-1, 9), self.p[k])]
-        inputs = {f"x{k}": x.shape[1] for k, x in enumerate(arrays)}
-        out = np.asarray(CompiledFunction(trace_and_optimise(values, inputs), threads=1)(*arrays))
+        out = np.asarray(compiled_nearest_points(self.kinds)(*arrays))
         return out[:, 0], out[:, 1:4], out[:, 4:7], out[:, 7:10]
 
     def overlap(self, D, chosen):
