@@ -126,11 +126,15 @@ def test_compiled_code_records_the_same_forces(name):
 def test_recorded_forces_equal_those_of_constrained_dynamics():
     m, q, v = CASES["ellipse"]
     run = zw.simulate(m, q, v, duration=0.02, step=0.002, record={"forces": True}, compiled=False)
-    found = zw.constrained_dynamics(m, run.q.values[0, 3], run.v.values[0, 3], np.zeros(m.nv))
-    here = run.isel(world=0, time=3)
-    sizes = {str(a): np.linalg.norm(here.force.sel(point_force=a)) for a in run.point_force.values}
+    state = run.q.values[0, 3], run.v.values[0, 3], np.zeros(m.nv)
+    found, here = zw.constrained_dynamics(m, *state), run.isel(world=0, time=3)
+    recorded = {str(a): here.force.sel(point_force=a).values for a in run.point_force.values}
     told = {name: np.linalg.norm(f) for name, f in found.forces.items() if f.any()}
-    assert len(told) == 3 and told == pytest.approx({name: size for name, size in sizes.items() if size})
+    sizes = {name: np.linalg.norm(f) for name, f in recorded.items() if f.any()}
+    assert len(told) == 3 and told == pytest.approx(sizes)
+    for contact in zw.contacts(m, *state):  # and their directions, in world axes
+        expected = recorded.get(contact.name, np.zeros(3))
+        np.testing.assert_allclose(contact.world_force, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_contact_forces_of_a_box_at_rest_balance_its_weight():
