@@ -60,16 +60,18 @@ def assert_equal(records, theirs):
 def test_forces_in_contact_axes_equal_mujoco(cone, condim):
     option = OPTION.format(cone=cone, impratio=3)
     mechanism, model, found = states(CONTACTS.format(option=option, condim=condim), 4, 0.05)
-    many = zw.contacts(
-        mechanism, [d.qpos for d in found], [d.qvel for d in found], np.zeros((len(found), model.nv))
-    )
     count = 0
-    for w, data in enumerate(found):
+    for data in found:
         theirs = contact_forces(model, data)
         assert_equal(zw.contacts(mechanism, data.qpos, data.qvel, np.zeros(model.nv)), theirs)
-        assert_equal(many.records(w), theirs)
         count += len(theirs)
     assert count > 8
+    if condim in (3, 4):
+        return  # compiled, those of 6 dimensions have all the operations
+    states_of_all = [d.qpos for d in found], [d.qvel for d in found], np.zeros((len(found), model.nv))
+    many = zw.contacts(mechanism, *states_of_all)
+    for w, data in enumerate(found):
+        assert_equal(many.records(w), contact_forces(model, data))
     assert np.isnan(many.position[~many.active]).all() and not many.force[~many.active].any()
 
 
