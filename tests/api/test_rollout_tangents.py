@@ -1,5 +1,6 @@
 """Tangents of rollouts against the chained derivatives of steps, their adjoint, and a closed form."""
 
+import importlib.resources
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,17 @@ import zwang as zw
 from zwang.errors import ShapeError
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
+ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
 
 
 @pytest.mark.parametrize("integrator", ["implicitfast", "rk4"])
 def test_tangents_are_the_chained_derivatives_of_the_steps_in_many_worlds(integrator):
-    m = zw.load(MODELS / "walker2d.xml")
-    fast, rng, steps, worlds = zw.compile(m), np.random.default_rng(2), 40, 2
+    m = zw.load(ASSETS / "hopper.xml" if integrator == "rk4" else MODELS / "walker2d.xml")
+    fast, rng, steps, worlds, nu = zw.compile(m), np.random.default_rng(2), 40, 2, len(m.inputs)
     q0 = np.array(m.home or m.neutral, float) + rng.normal(size=(worlds, m.nv)) * 0.1
     q0[:, 1] -= 0.12
-    v0, u = rng.normal(size=(worlds, m.nv)), rng.uniform(-0.5, 0.5, (worlds, steps, 6))
-    dx0, du = rng.normal(size=(worlds, 3, 2 * m.nv)), rng.normal(size=(worlds, 3, steps, 6))
+    v0, u = rng.normal(size=(worlds, m.nv)), rng.uniform(-0.5, 0.5, (worlds, steps, nu))
+    dx0, du = rng.normal(size=(worlds, 3, 2 * m.nv)), rng.normal(size=(worlds, 3, steps, nu))
     found = fast.rollout_tangents(q0, v0, u, start_direction=dx0, control_direction=du, integrator=integrator)
     assert found.tangents.shape == (worlds, 3, steps, 2 * m.nv)
     q = np.concatenate([q0[:, None], found.q[:, :-1]], axis=1)
