@@ -26,7 +26,7 @@ def pattern_of(matrix, flags):
     pairs = scalar.table(np.array(PAIRS))
     acting = scalar.ActiveIndices(stored)
     return matrix.pattern(
-        lambda marks: matrix.over_acting(
+        lambda marks: matrix.over_active(
             acting, lambda k, marks: matrix.marked(marks, pairs[k, 0], pairs[k, 1]), marks
         )
     )

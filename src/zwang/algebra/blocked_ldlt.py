@@ -130,7 +130,7 @@ class BlockedLDLT:
         blocks = sorted({self._at[k] // self.side for k in columns})
         return [(I, J) for I in blocks for J in blocks if J < I]
 
-    def over_acting(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    def over_active(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after body(k, carry) for the blocks of rows that are active in some lane."""
         return fori_loop(0, active.count, lambda p, carry: body(active[p], carry), carry)
 

@@ -92,7 +92,7 @@ class OrderedLDLT(BlockedLDLT):
 
         return lane_by_lane(of_lane, (graph, pattern))[1]
 
-    def over_acting(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+    def over_active(self, active: IndexSet, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after body(k, carry) for the blocks of rows that are active in a world."""
         return active.for_each(body, carry)
 

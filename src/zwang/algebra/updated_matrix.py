@@ -199,4 +199,4 @@ def _with_marks(matrix: BlockedLDLT, own: RowBlocks, pairs: StackedPytree, marks
             marks = matrix.marked(marks, I, J)
         return marks
 
-    return matrix.over_acting(own.active, mark, marks)
+    return matrix.over_active(own.active, mark, marks)

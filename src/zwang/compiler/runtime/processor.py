@@ -166,6 +166,7 @@ class MachineCode:
 
     def __init__(self, binary: bytes, exported: tuple[str, ...], calls: Mapping[str, int] | None = None):
         self._jit: Any = None
+        self._release = _unloaded.append  # the module's names may be gone when the interpreter exits
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
         for name, address in (_fallback_functions() if calls is None else calls).items():
             builder.import_symbol(name, address)
@@ -188,7 +189,7 @@ class MachineCode:
 
     def __del__(self) -> None:
         if hasattr(self, "_tracker"):
-            _unloaded.append(self._tracker)
+            self._release(self._tracker)
 
 
 @cache
