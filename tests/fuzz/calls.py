@@ -90,6 +90,12 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 }
 
 
+TETRAHEDRON: dict[str, Any] = {
+    "vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)],
+    "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
+}
+
+
 @cache
 def arm() -> Mechanism:
     """Two revolute joints with a motor, a frame, a tendon, a soft and a hard constraint, and a shape."""
@@ -174,12 +180,30 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
             "Cylinder": {"radius": 0.1, "length": 1},
             "Ellipsoid": {"x": 0.1, "y": 0.1, "z": 0.1},
             "HeightField": {"heights": ((0.1, 0.2), (0.3, 0.1))},
-            "Mesh": {
-                "vertices": [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)],
-                "faces": [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)],
-            },
+            "Mesh": TETRAHEDRON,
         }.items()
     },
+    "MeshHull": (
+        {
+            "vertices": [(0,), (1,), (2,), (3,)],
+            "normals": [(0, 0, -1), (0, -1, 0), (-1, 0, 0), (3**-0.5, 3**-0.5, 3**-0.5)],
+            "counts": [(3,)] * 4,
+            "corners": [(k,) for k in (0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3)],
+        },
+        lambda part: {
+            "bodies": [
+                *arm().bodies,
+                zw.Body(
+                    "b",
+                    zw.Free("j"),
+                    mass=1,
+                    inertia=(1, 1, 1),
+                    geometry=(zw.Mesh(**TETRAHEDRON, hull=part),),
+                ),
+            ],
+            "geometry": (zw.Plane(),),
+        },
+    ),
     "Surface": (
         {},
         lambda part: {

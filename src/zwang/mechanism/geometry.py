@@ -283,11 +283,18 @@ class MeshHull:
             rows = _frozen_rows(getattr(self, name), kind, f"{name} of a mesh's hull", columns)
             object.__setattr__(self, name, rows)
         counts, corners = np.asarray(self.counts), np.asarray(self.corners)
+        if len(self.vertices) < 4 or len(counts) < 4:
+            raise DescriptionError("a mesh's hull must have at least four vertices and four faces")
         if len(counts) != len(self.normals) or counts.sum() != len(corners) or (counts < 3).any():
             raise DescriptionError(
                 "the faces of a mesh's hull need a normal and at least three corners each, and counts that "
                 f"add up to the number of corners, {len(corners)}"
             )
+        if abs(np.linalg.norm(np.asarray(self.normals), axis=-1) - 1).max(initial=0.0) > 1e-6:
+            raise DescriptionError("the normals of a mesh's hull must have unit length")
+        of_faces = np.stack([np.repeat(np.arange(len(counts)), counts[:, 0]), corners[:, 0]], axis=1)
+        if len(np.unique(of_faces, axis=0)) != len(corners):
+            raise DescriptionError("a face of a mesh's hull has the same corner twice")
         if not np.isin(corners, np.asarray(self.vertices)).all():
             raise DescriptionError("the corners of a mesh's hull must be among its vertices")
 
