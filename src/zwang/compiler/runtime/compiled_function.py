@@ -75,9 +75,7 @@ class CompiledFunction:
 
     def __call__(self, *arrays: Any) -> Arrays:
         found = self.direct(arrays)
-        if found is None:
-            return self._checked_call(*arrays)
-        return found[0] if len(found) == 1 else found
+        return self._checked_call(*arrays) if found is None else found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, also in another process, are compiled from the program, because machine code cannot be
@@ -156,7 +154,9 @@ class CompiledFunction:
                 inputs, outputs = self.program.inputs, self.program.outputs
                 if self._outputs and any(port.size for port in inputs):
                     nothing = np.zeros(0, self.dtype)
-                    self.direct = direct_call(direct, self._dispatch, inputs, outputs, nothing)
+                    self.direct = direct_call(
+                        direct, self._dispatch, inputs, outputs, nothing, unpack_single=True
+                    )
             return self._checked_ufunc
 
     def _checked_call(self, *arrays: Any) -> Arrays:

@@ -13,7 +13,7 @@ from zwang.compiler.ir.program import Port
 from zwang.compiler.runtime.ufunc import UniversalFunction
 
 FAILURES = DISPATCH.index("failures")
-DirectCall = Callable[[Sequence[Any]], tuple[np.ndarray, ...] | None]
+DirectCall = Callable[[Sequence[Any]], Any]
 
 # Arguments of other libraries may raise errors of any type, and NumPy gives arrays of another type for them.
 TEXT = """
@@ -28,7 +28,7 @@ def call(arrays):
         return None
     if type(r0) is not ndarray or failures[0] != before:
         return None
-    return {outputs},
+    return {outputs}
 """
 
 
@@ -38,10 +38,13 @@ def direct_call(
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     empty: np.ndarray,
+    *,
+    unpack_single: bool = False,
 ) -> DirectCall:
     """A universal function over the ports that have elements, as a function of a list for all ports.
 
-    It returns the outputs, or None if that needs more than a direct call. Its Python code is generated for
+    It returns the tuple of outputs, or with `unpack_single` the one output of a single one; or None if that
+    needs more than a direct call. Its Python code is generated for
     the numbers of ports, since a general one would take half as long as the universal function itself.
 
     dispatch: the row of words that begins with DISPATCH, which the function's inner loop gets. empty: the
@@ -64,7 +67,7 @@ def direct_call(
         wrong_empty=" or ".join(wrong) or "False",
         nonempty=", ".join(nonempty),
         results=", ".join(f"r{number}" for number in range(len(written))),
-        outputs=", ".join(returned),
+        outputs=", ".join(returned) + ("" if unpack_single and len(returned) == 1 else ","),
     )
     names = {
         "failures": memoryview(dispatch).cast("B").cast("q")[FAILURES:],
