@@ -137,7 +137,7 @@ def pose(rng, rest, height):
 def test_contacts_of_tilted_shapes_are_mujocos(name, margin):
     below, above, rest, height = CASES[name]
     two, rng, errors, counts = Two(below, above, margin), np.random.default_rng(8), [], []
-    for _ in range(40):
+    for _ in range(16 if "stone" in name else 40):  # the faces of a stone take their time on floats
         ours, theirs = two.both(pose(rng, rest, height))
         # a cylinder across a drum's rim: MuJoCo 4.0.1 takes its cap for the reference, half a metre deep
         if name == "lying cylinder on a drum" and min((c[0] for c in theirs), default=0) < -0.1:
