@@ -137,7 +137,10 @@ def flip_task(count: int, threads: int) -> Task:
             batch.step(nstep=SUBSTEPS)
 
     stand = np.tile(backflip.STAND, (backflip.KNOTS, 1))
-    draw = lambda rng: stand + 0.5 * rng.normal(size=(count, *stand.shape))  # noqa: E731
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        return stand + 0.5 * rng.normal(size=(count, *stand.shape))
+
     return steps | {"mjbatch": by_mjbatch}, draw
 
 

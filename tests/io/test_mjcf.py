@@ -505,6 +505,8 @@ def test_the_hull_of_a_mesh_is_that_of_mujocos_compiler():
         zw.MeshHull(mesh.hull.vertices, mesh.hull.normals, mesh.hull.counts, [(0,)])
     with pytest.raises(DescriptionError, match="out of range; there are 4 vertices"):
         zw.Mesh(vertices=vertices[:4], hull=mesh.hull)
+    with pytest.raises(DescriptionError, match="not that of its vertices"):
+        zw.Mesh(vertices=vertices * (1, 1, 2), hull=mesh.hull)
 
 
 def test_a_mesh_that_no_geom_uses_needs_no_hull():

@@ -70,10 +70,10 @@ def regressor(
     of a motor: minus its generalised forces (nv,) at the constant 1.
 
     Raises ShapeError, StateError, UnknownNameError for another kind, DescriptionError for out= with symbols,
-    compiled=False or independent=, ParameterError where the numbers of the
-    geometry are symbols and the states are floats, and DescriptionError for constant wrenches and gravity
-    compensation, for independent= with symbols or without hard constraints, for "motor" without control or
-    control without "motor", and for actuators whose force is not linear in constants;
+    compiled=False or independent=, ParameterError where the numbers of the geometry are symbols and the
+    states are floats, and DescriptionError for constant wrenches and gravity compensation, for independent=
+    with symbols or without hard constraints, for "motor" without control or control without "motor", and for
+    actuators whose force is not linear in constants;
     DependentVelocitiesError where the independent velocities do not determine the others.
     Source: Atkeson, An, Hollerbach (1986); for loops Khalil, Dombre (2002), Section 12.6.
     """

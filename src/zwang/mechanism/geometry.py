@@ -261,6 +261,12 @@ class Plane(Geometry):
         object.__setattr__(self, "extent", tuple(bounded(x, where, least=0) for x in ends))
 
 
+HULL_TOLERANCE = 0.01
+"""The largest distance of a vertex in front of a face, or of a corner from its face, relative to the size of
+the hull: faces may consist of triangles that are nearly coplanar.
+"""
+
+
 @validated
 @dataclass(frozen=True)
 class MeshHull:
@@ -325,11 +331,8 @@ class Mesh(Geometry):
             raise DescriptionError(
                 f"a face of {where} has a vertex index out of range; there are {len(vertices)} vertices"
             )
-        chosen = np.asarray(self.hull.vertices) if self.hull is not None else np.zeros(0)
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(vertices)):
-            raise DescriptionError(
-                f"the hull of {where} has a vertex index out of range; there are {len(vertices)} vertices"
-            )
+        if self.hull is not None:
+            _check_hull(self.hull, np.asarray(vertices, float), where)
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
         object.__setattr__(self, "scale", vector(self.scale, 3, f"scale of {where}"))
@@ -413,6 +416,25 @@ class HeightField(Geometry):
         one = np.stack([first, first + columns + 1, first + columns], axis=1)
         two = np.stack([first, first + 1, first + columns + 1], axis=1)
         return vertices, np.concatenate([one, two])
+
+
+def _check_hull(hull: MeshHull, vertices: np.ndarray, where: str) -> None:
+    """Raises DescriptionError if a hull is not that of a mesh with these vertices (n, 3)."""
+    chosen, counts = np.asarray(hull.vertices)[:, 0], np.asarray(hull.counts)[:, 0]
+    if chosen.min() < 0 or chosen.max() >= len(vertices):
+        raise DescriptionError(
+            f"the hull of {where} has a vertex index out of range; there are {len(vertices)} vertices"
+        )
+    normals, corners = np.asarray(hull.normals), vertices[np.asarray(hull.corners)[:, 0]]
+    first = np.cumsum([0, *counts[:-1]])
+    offsets = np.einsum("ij,ij->i", normals, corners[first])
+    aside = np.einsum("ij,ij->i", np.repeat(normals, counts, axis=0), corners) - np.repeat(offsets, counts)
+    outside = normals @ vertices[chosen].T - offsets[:, None]
+    allowed = HULL_TOLERANCE * np.ptp(vertices[chosen], axis=0).max()
+    if max(abs(aside).max(), outside.max()) > allowed:
+        raise DescriptionError(
+            f"the hull of {where} is not that of its vertices; compute it again, or leave it out"
+        )
 
 
 def _frozen_rows(values: Any, kind: type, where: str, columns: int = 3) -> FrozenArray:

@@ -22,7 +22,7 @@ from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.api.analysis.reference import frame_jacobian
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
-from zwang.api.compilation.compiled import CompiledMechanism, compile
+from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
@@ -119,7 +119,7 @@ def numeric_linear_model(
     velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
     u = _vector(control, len(names), "control")
     z = _vector(activation, nz, "activation")
-    fast, options = compile(m, threads=1), {"activation": z, "time": time}
+    fast, options = compiled_on_one_thread(m), {"activation": z, "time": time}
     if step is None:
         _check_continuous(m)
         found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)

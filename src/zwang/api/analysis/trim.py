@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zwang.api.analysis.contacts import contacts
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
-from zwang.api.compilation.compiled import CompiledMechanism, compile
+from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.collision import candidate_pairs
 from zwang.constraint.hard import all_velocity_level_rows
 from zwang.errors import SolveError, UnknownNameError
@@ -31,7 +31,8 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
 
-ITERATIONS, REFINEMENTS = 300, 60
+ITERATIONS = 300
+REFINEMENTS = 60  # steps at the rounding error of contact distances, of which the best is taken
 TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
 START_DAMPING = (0.1, 10.0)  # one after the other, if no equilibrium is found
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
@@ -98,7 +99,7 @@ def trim(
     q = validation.configuration(m, guess)
     start = np.zeros(len(names)) if control is None else control
     u = validation.vector(start, len(names), "control", "control")
-    problem = _TrimProblem(compile(m, threads=1), _free_unknowns(m, names, nz, fixed))
+    problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     found = []
     for damping in START_DAMPING:

@@ -6,6 +6,7 @@ Each function of the `function_table` is traced and compiled when it is first ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -43,6 +44,7 @@ from zwang.simulation.solver_status import initial_monitor
 __all__ = ["WARM_START", "CompiledMechanism", "compile", "compile_function", "program_of", "run_steps"]
 
 BATCH = "..., "
+KEPT = 4  # compiled mechanisms
 OLD_NAME = ("embedding", "coordinate_reduction", False)  # the old and the new name, and the default
 
 
@@ -491,6 +493,14 @@ def compile(
             raise UnknownNameError("function", name, NAMED)
         compiled.prepare(name)
     return compiled
+
+
+@lru_cache(KEPT)
+def compiled_on_one_thread(mechanism: Mechanism) -> CompiledMechanism:
+    """`compile(mechanism, threads=1)`, the same object for the same mechanism: its programs are traced once
+    for all calls of functions that compute one state after the other.
+    """
+    return compile(mechanism, threads=1)
 
 
 def _compiled_again(mechanism: Mechanism, settings: Mapping[str, Any]) -> CompiledMechanism:

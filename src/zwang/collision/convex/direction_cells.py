@@ -62,7 +62,10 @@ class DirectionCells(NamedTuple):
         """`farthest` of a plain direction."""
         first = self.firsts[polyhedron]
         start = (first @ d, *(1.0 * x for x in first))
-        visit = lambda k, best: farther(self.corners[k], d, best)  # noqa: E731
+
+        def visit(k: Any, best: Any) -> Any:
+            return farther(self.corners[k], d, best)
+
         return np.array(self._over_cell(polyhedron, d, visit, start)[1:])
 
     def number_at(self, polyhedron: Any, d: np.ndarray, x: np.ndarray) -> Any:

@@ -72,7 +72,10 @@ class FlatFaces(NamedTuple):
         def of_lane(carry: Any) -> Any:
             number = lane_maximum(vertex, self.starts_at.shape[0] - 2)
             begin, end = self.starts_at[number], self.starts_at[number + 1]
-            visit = lambda i, carry: body(self.faces_at[i], self.corners_at[i], carry)  # noqa: E731
+
+            def visit(i: Any, carry: Any) -> Any:
+                return body(self.faces_at[i], self.corners_at[i], carry)
+
             return fori_loop(begin, end, visit, carry, unroll=False)
 
         return lane_by_lane(of_lane, carry)

@@ -158,7 +158,10 @@ class Polyhedron:
         vertices = self.tables.vertices
         if vertices is None:
             return self.tables.cells.number_at(self.number, d, x)
-        visit = lambda k, best: tuple(nearer(vertices[k], 1.0 * k, x, best))  # noqa: E731
+
+        def visit(k: Any, best: Any) -> Any:
+            return tuple(nearer(vertices[k], 1.0 * k, x, best))
+
         return fori_loop(0, len(vertices), visit, (np.inf, 0.0), unroll=False)[1]
 
     def faces(self, *, clockwise: bool = True) -> FlatFaces | None:

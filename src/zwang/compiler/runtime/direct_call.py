@@ -43,9 +43,9 @@ def direct_call(
 ) -> DirectCall:
     """A universal function over the ports that have elements, as a function of a list for all ports.
 
-    It returns the tuple of outputs, or with `unpack_single` the one output of a single one; or None if that
-    needs more than a direct call. Its Python code is generated for
-    the numbers of ports, since a general one would take half as long as the universal function itself.
+    It returns the tuple of outputs, or None if that needs more than a direct call; with `unpack_single` a
+    single output is returned alone. Its Python code is generated for the numbers of ports, since a general
+    one would take half as long as the universal function itself.
 
     dispatch: the row of words that begins with DISPATCH, which the function's inner loop gets. empty: the
     result for an output without elements, for one world. There must be inputs and outputs with elements.
