@@ -36,7 +36,7 @@ def arm(coefficient: float = 0.1) -> Mechanism:
 @cache
 def record(samples: int = 1500) -> tuple[zw.identify.Measurements, np.ndarray]:
     """Measurements without noise, from Pinocchio's forces and reactions, and the loads (samples, 3)."""
-    pin = pytest.importorskip("pinocchio")
+    pin = pytest.importorskip("pinocchio", exc_type=ImportError)
     model = pin.buildModelFromUrdf(str(urdf("ur10")))
     data = model.createData()
     t, q, v, a = motion(6, samples)

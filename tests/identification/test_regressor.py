@@ -69,7 +69,7 @@ def test_springs_dampers_and_tendons_have_columns():
 
 @pytest.mark.parametrize("name", ["ur10", "panda"])
 def test_the_columns_are_those_of_pinocchio(name):
-    pin = pytest.importorskip("pinocchio")
+    pin = pytest.importorskip("pinocchio", exc_type=ImportError)
     m = robot(name)
     model = pin.buildModelFromUrdf(str(urdf(name)))
     locked = [model.getJointId(n) for n in model.names if "finger" in n]
@@ -85,7 +85,7 @@ def test_the_columns_are_those_of_pinocchio(name):
 
 def test_the_columns_of_a_floating_base_are_those_of_pinocchio():
     """Pinocchio's base velocities are in the axes of the base; tau_pin = T^T tau, v = T v_pin."""
-    pin = pytest.importorskip("pinocchio")
+    pin = pytest.importorskip("pinocchio", exc_type=ImportError)
     legs = ("FR", "HL", "HR")
     m = with_fixed(robot("solo12", "free"), legs)
     model = pin.buildModelFromUrdf(str(urdf("solo12")), pin.JointModelFreeFlyer())

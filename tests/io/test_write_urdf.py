@@ -26,7 +26,7 @@ from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.samples import double_pendulum, furuta
 
 KINDS = (zw.Revolute, zw.Prismatic, zw.Cylindrical, zw.Universal, zw.Planar, zw.Free)
-pinocchio = pytest.importorskip("pinocchio")
+pinocchio = pytest.importorskip("pinocchio", exc_type=ImportError)
 
 
 def rewritten(m, folder, **settings):

@@ -72,7 +72,7 @@ def pinocchio_derivatives(pin, name, ends, q, v, tau):
     ids=["point on the ground", "two points", "loop"],
 )
 def test_accelerations_under_loops_and_point_contacts(ends) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = pytest.importorskip("pinocchio", exc_type=ImportError)
     case, rng = loaded("F_panda"), np.random.default_rng(3)
     ends = [(body, np.array(point), other) for body, point, other in ends]
     q = case.states[0].q

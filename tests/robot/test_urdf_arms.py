@@ -35,7 +35,7 @@ def test_random_poses_are_reached(robot):
 
 def test_solutions_and_measures_agree_with_pinocchio(robot):
     """The pose and the manipulability of the solution, by another library."""
-    pin = pytest.importorskip("pinocchio")
+    pin = pytest.importorskip("pinocchio", exc_type=ImportError)
     m = robot.mechanism
     frame = tool(m)
     model = pin.buildModelFromXML(robot.parameters["urdf"])
