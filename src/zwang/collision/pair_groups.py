@@ -18,7 +18,7 @@ from zwang.collision.shapes import PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import MutableArray, are_constant, empty
+from zwang.scalar import MutableArray, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
 _POSE_SIZE = 12
@@ -133,7 +133,6 @@ def _group_key(pair: Pair) -> Hashable:
     """What the pairs of a group have in common: kinds, height fields, which shape is fixed to the world, form
     and softness of contact.
     """
-    softness = (*pair.solref, *pair.solreffriction, *pair.solimp)
     return (
         *pair.kinds,
         _grid(pair.a),
@@ -141,7 +140,9 @@ def _group_key(pair: Pair) -> Hashable:
         is_fixed_to_world(pair.a),
         is_fixed_to_world(pair.b),
         pair.condim,
-        softness if are_constant(*softness) else id(pair),
+        tuple(pair.solref),
+        tuple(pair.solreffriction),
+        tuple(pair.solimp),
     )
 
 

@@ -16,7 +16,7 @@ from zwang.mechanism.geometry import Geometry, HeightField, Surface
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Names, Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import are_constant, is_zero, maximum
+from zwang.scalar import are_constant, divide, logical_and, maximum, minimum, where
 
 SMALLEST_FRICTION = 1e-5
 MOST_PRISMS = 2000  # of a height field under one shape
@@ -290,10 +290,10 @@ def _mixed_pair(a: CollisionShape, b: CollisionShape) -> Pair:
         dominant = one if one.priority > two.priority else two
         return _pair(a, b, dominant.condim, dominant.friction, dominant.solref, dominant.solimp, margin, gap)
     weight = _mixing_weight(one, two)
-    if one.solref[0] > 0 and two.solref[0] > 0:
-        solref = _weighted_mean(weight, one.solref, two.solref)
-    else:
-        solref = tuple(min(x, y) for x, y in zip(one.solref, two.solref, strict=True))
+    have_times = logical_and(one.solref[0] > 0, two.solref[0] > 0)  # in the format (time constant, ...)
+    means = _weighted_mean(weight, one.solref, two.solref)
+    triples = zip(means, one.solref, two.solref, strict=True)
+    solref = tuple(where(have_times, mean, minimum(x, y)) for mean, x, y in triples)
     friction = tuple(maximum(x, y) for x, y in zip(one.friction, two.friction, strict=True))
     solimp = _weighted_mean(weight, one.solimp, two.solimp)
     return _pair(a, b, max(one.condim, two.condim), friction, solref, solimp, margin, gap)
@@ -301,10 +301,8 @@ def _mixed_pair(a: CollisionShape, b: CollisionShape) -> Pair:
 
 def _mixing_weight(one: Surface, two: Surface) -> Any:
     """Weight of the first surface's softness by solmix; a surface with solmix 0 yields to the other."""
-    first, second = not is_zero(one.solmix), not is_zero(two.solmix)
-    if first and second:
-        return one.solmix / (one.solmix + two.solmix)
-    return 0.5 if first == second else float(first)
+    total = one.solmix + two.solmix
+    return where(total > 0, divide(one.solmix, where(total > 0, total, 1)), 0.5)
 
 
 def _weighted_mean(weight: Any, one: Numbers, two: Numbers) -> tuple[Any, ...]:

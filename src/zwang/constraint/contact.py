@@ -196,7 +196,7 @@ def _time_stepping(context: RowContext, contact: Contact) -> dict[str, Any]:
     """The step size and the restitution of a hard contact; those of an impact give the change of v."""
     if context.impulsive:
         return {"timestep": 1, "restitution": restitution(contact.pair)}
-    return {"timestep": context.timestep, "restitution": 0}
+    return {"timestep": context.timestep}
 
 
 def _pyramid_rows(context: RowContext, contact: Contact) -> Rows:

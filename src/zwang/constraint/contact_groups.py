@@ -42,7 +42,7 @@ from zwang.constraint.row_arrays import WRENCH, RowArrays
 from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, WarmStart, no_rows
 from zwang.constraint.world_rows import Gathering, world_rows
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, are_constant, cond, empty, zeros
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, zeros
 from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
@@ -219,13 +219,8 @@ def _row_groups(
 def contact_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
     """Pair-type groups of pairs that are alike hard, with the same restitution; width: of J, equal in
     a group."""
-    return pair_groups(pairs, [(n, *_impact_law(pair)) for n, pair in zip(width, pairs, strict=True)])
-
-
-def _impact_law(pair: Pair) -> tuple[Any, ...]:
-    """Whether a contact is hard, and its coefficient of restitution, where that is a number."""
-    e = restitution(pair)
-    return is_hard_contact(pair), e if are_constant(e) else id(pair)
+    both = zip(width, pairs, strict=True)
+    return pair_groups(pairs, [(n, is_hard_contact(pair), restitution(pair)) for n, pair in both])
 
 
 def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:

@@ -19,7 +19,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import are_constant, divide, sqrt
+from zwang.scalar import divide, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -80,8 +80,6 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
 
 def _switched(violation: Violation, active: Any) -> Violation:
     """The violation if `active` is 1; zeros, which constrain nothing, if it is 0."""
-    if are_constant(active) and active == 1:
-        return violation
     r, bias = (np.array([active * x for x in values]) for values in (violation.r, violation.bias))
     return violation._replace(r=r, J=active * violation.J, bias=bias)
 

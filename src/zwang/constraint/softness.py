@@ -15,7 +15,7 @@ import numpy as np
 
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.mechanism.joints import Softness
-from zwang.scalar import absolute, are_constant, clip, divide, is_zero, maximum, minimum, power, where
+from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, minimum, power, where
 
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999
 TINY = 1e-15
@@ -47,18 +47,15 @@ def impedance(solimp: Any, r: Any) -> Any:
     """Impedance d(r) from d0 at r = 0 to d_width at |r| >= width, along two power functions that meet at the
     midpoint.
 
-    With x = |r| / width: y = x^p / m^(p-1) up to x = m, then 1 - (1-x)^p / (1-m)^(p-1); d = d0 + y (dw -
-    d0).
+    With x = |r| / width: y = x^p / m^(p-1) up to x = m, then 1 - (1-x)^p / (1-m)^(p-1); y = x for p = 1;
+    d = d0 + y (dw - d0), and (d0 + dw) / 2 without a width.
     """
     d0, dw, width, m, p = clamped(solimp)
-    if are_constant(d0, dw, width) and (d0 == dw or width <= TINY):
-        return (d0 + dw) / 2
-    x = minimum(absolute(r) / width, 1)
-    if are_constant(p) and p == 1:
-        return d0 + x * (dw - d0)
+    x = minimum(absolute(r) / maximum(width, TINY), 1)
     lower_part = divide(1, power(m, p - 1)) * power(x, p)
     upper_part = 1 - divide(1, power(1 - m, p - 1)) * power(1 - x, p)
-    return d0 + where(x <= m, lower_part, upper_part) * (dw - d0)
+    y = where(equal(p, 1), x, where(x <= m, lower_part, upper_part))
+    return where(logical_or(equal(d0, dw), width <= TINY), (d0 + dw) / 2, d0 + y * (dw - d0))
 
 
 def reference(solref: Any, solimp: Any, shortest_time: Any = 0) -> tuple[Any, Any]:
@@ -68,8 +65,8 @@ def reference(solref: Any, solimp: Any, shortest_time: Any = 0) -> tuple[Any, An
     the two formats is replaced by the default (0.02, 1), as in MuJoCo.
     """
     first, second = solref
-    if are_constant(first, second) and (first > 0) != (second > 0):
-        first, second = Softness().solref
+    is_mixture = where(first > 0, second <= 0, second > 0)
+    first, second = (where(is_mixture, x, y) for x, y in zip(Softness().solref, solref, strict=True))
     dw = clamped(solimp)[1]
     time_constant = maximum(first, shortest_time)
     K = where(
@@ -119,9 +116,7 @@ def soft_rows(
     shortest_time [s]: see `reference`. smallest_R: the lower bound of R.
     """
     J, n = np.array(J), len(position)
-    velocity = J @ np.array(v)
-    if not is_zero(np.array(drift)):
-        velocity = velocity + np.array(_per_row(drift, n))
+    velocity = J @ np.array(v) + np.array(_per_row(drift, n))
     inverse_weights, margins, bounds, actives = (
         _per_row(x, n) for x in (inverse_weight, margin, bound, active)
     )
@@ -161,7 +156,7 @@ def hard_softness_rows(
     settling_time: Any = None,
     bound: Any = 0,
     active: Any = True,
-    restitution: Any = 0,
+    restitution: Any = None,
 ) -> Rows:
     """Rows of one hard constraint, R = 0.
 
@@ -169,8 +164,8 @@ def hard_softness_rows(
     critically damped Baumgarte stabilisation, -2 v / T - r / T^2. Inequalities and friction are formulated
     on the velocity at the end of the step (Moreau's time stepping), v + h (J a + bias): it is at least
     -distance / timestep (or zero for friction), and a fifth of a penetration is corrected, at
-    `LARGEST_CORRECTION_SPEED` at most. restitution e: a first row that would close within the step has the
-    velocity -e J v after it (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
+    `LARGEST_CORRECTION_SPEED` at most. restitution e, of impacts only: the first row has at least the
+    velocity -e J v afterwards (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
     Applications (1988).
     """
     J, n = np.array(J), len(position)
@@ -185,9 +180,8 @@ def hard_softness_rows(
     else:
         # velocity after the step, in units per time: at least -distance / h
         target = [-_allowed_displacement(kind, p, timestep) / timestep for p in position]
-        if not is_zero(restitution):
-            u = velocity[0]
-            target[0] = where(u < target[0], maximum(target[0], -restitution * u), target[0])
+        if restitution is not None:
+            target[0] = maximum(target[0], -restitution * velocity[0])
         biases = _per_row(bias, n)
         aref = [(w - u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
     zero, one = [0] * n, [1] * n
