@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import norm
 from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.rows import Rows
@@ -31,7 +32,7 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, divide, is_zero, sqrt
+from zwang.scalar import absolute, divide, is_zero
 
 NAME = "{}: bearing {}"  # of the added joints; no name of a file contains the joint's name and this
 
@@ -112,10 +113,10 @@ class BearingState(NamedTuple):
             reaction.append(inertial + self.bias_minus_applied[k] - of_rows)
         F, M = np.array(reaction[:2]), reaction[2:4]
         if law.bearing_distance is None:
-            radial = _norm(F)
+            radial = norm(F)
         else:
             D = np.array([M[1], -M[0]]) * divide(2, law.bearing_distance)
-            radial = (_norm(F + D) + _norm(F - D)) / 2
+            radial = (norm(F + D) + norm(F - D)) / 2
         if law.radius is None:
             return radial
         axial = 0 if is_zero(law.collar_radius) else law.collar_radius * absolute(reaction[4])
@@ -175,7 +176,3 @@ def _scattered(values: Any, slots: Sequence[int], size: int) -> np.ndarray:
     for slot, value in zip(slots, values, strict=True):
         found[slot] = value
     return np.array(found)
-
-
-def _norm(values: Any) -> Any:
-    return sqrt(sum(x * x for x in values))

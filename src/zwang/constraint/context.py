@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import norm
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import sqrt
 
 
 class RowContext(NamedTuple):
@@ -60,7 +60,7 @@ class RowContext(NamedTuple):
 
 def resting_speed(mechanism: Mechanism, h: Any) -> Any:
     """The approach speed |g| h [m/s] up to which a hard contact comes to rest without an impact."""
-    return h * sqrt(sum((x * x for x in mechanism.gravity), start=0.0))
+    return h * norm(mechanism.gravity)
 
 
 def row_context(

@@ -10,35 +10,24 @@ Ordinary Differential Equations II, Section VII.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
+from zwang.algebra.norms import is_single_precision, max_abs
 from zwang.constraint.hard import velocity_level_rows_at
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import (
-    absolute,
-    divide,
-    equal,
-    is_zero,
-    logical_and,
-    logical_or,
-    maximum,
-    minimum,
-    where,
-    while_loop,
-)
+from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, where, while_loop
 
 COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
-SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision, which ...
+SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision
 TANGENT_COMPLIANCE = 1e-7  # for derivatives, whose rounding errors it makes smaller
-DOUBLE_RESOLUTION = 1e-12  # ... does not resolve this relative difference
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
 POSITION_TOLERANCE = 1e-11  # [rad or m] of the violation before the last iteration
 VELOCITY_TOLERANCE = 1e-7  # [rad/s or m/s] of the velocity residual before the last iteration
@@ -99,15 +88,15 @@ def project_state(
         correction = _corrector(mechanism, s.q, A, inverse_weights, compliance)
         residual = A @ s.v + a
         dq = correction(violation)
-        step_scale = minimum(1, divide(LARGEST_STEP, maximum(_max_norm(dq), LARGEST_STEP)))
+        step_scale = minimum(1, divide(LARGEST_STEP, maximum(max_abs(dq), LARGEST_STEP)))
         v = s.v + correction(residual)
         v = v + correction(A @ v + a)
         q = integrate_configuration(mechanism.tree, s.q, step_scale * dq)
-        return _ProjectionState(q, v, _max_norm(violation), _max_norm(residual), s.iterations + 1)
+        return _ProjectionState(q, v, max_abs(violation), max_abs(residual), s.iterations + 1)
 
     last = while_loop(unfinished, iterate, _ProjectionState(np.array(q), np.array(v), np.inf, np.inf, 0.0))
     violated = logical_or(
-        last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + _max_norm(last.v))
+        last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + max_abs(last.v))
     )
     return ProjectedState(last.q, last.v, violated)
 
@@ -126,24 +115,12 @@ def _corrector(
     mechanism: Mechanism, q: Any, A: Any, inverse_weights: InverseWeights, compliance: float = COMPLIANCE
 ) -> Callable[[Any], np.ndarray]:
     """The function of y (k,) that gives the correction x (nv,) = -(M + A^T A / R)^-1 A^T y / R."""
-    row_inverse_weights = [
-        sum((x * x * w for x, w in zip(row, inverse_weights.speeds, strict=True) if not is_zero(x)), start=0)
-        for row in A
-    ]
-    largest = _max_norm(row_inverse_weights)
+    row_inverse_weights = inverse_weights.of_rows(A)
+    largest = max_abs(row_inverse_weights)
     # rounding errors of the corrections grow as 1 / R
-    single = equal(largest + DOUBLE_RESOLUTION * largest, largest)
-    R = where(single, SINGLE_PRECISION_COMPLIANCE, compliance)
+    R = where(is_single_precision(largest), SINGLE_PRECISION_COMPLIANCE, compliance)
     smallest = 1e-8 * largest
     D = [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights]
     M = factor(crba(mechanism.tree, q), velocity_parents(mechanism.tree))
     factors = M.update(A, D)
     return lambda y: -factors.solve(weighted_transpose(A, D, y))
-
-
-def _max_norm(values: Iterable[Any]) -> Any:
-    """The largest absolute value."""
-    size: Any = 0.0
-    for value in values:
-        size = maximum(size, absolute(value))
-    return size

@@ -26,8 +26,9 @@ import numpy as np
 
 from zwang.algebra.block_lu import inverse_and_determinant
 from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
+from zwang.algebra.norms import is_single_precision, norm
 from zwang.constraint.context import RowContext
-from zwang.constraint.hard import formula, velocity_level_rows
+from zwang.constraint.hard import formula, row_inverse_weights, velocity_level_rows
 from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.constraint.softness import hard_softness_rows
 from zwang.errors import NonIdealForceError
@@ -42,7 +43,6 @@ from zwang.scalar import (
     logical_or,
     maximum,
     sign,
-    sqrt,
     value_is_constant,
     where,
     while_loop,
@@ -55,9 +55,7 @@ TOLERANCE = 1e-12  # relative change of the loads at which the iteration ends
 USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one,
 SINGLE_USABLE_CHANGE = 1e-3  # and in single precision
 RESOLVED = 30.0  # usable changes, by which loads must differ for their ratio to be known to 3 %
-ROUNDING = 1e-12  # a relative difference that double precision resolves and single precision does not
 SMALLEST_LOAD = 1e-37  # [N], which single precision represents, too
-SMALLEST_INVERSE_WEIGHT = 1e-12
 
 
 class SlidingModes(NamedTuple):
@@ -154,14 +152,12 @@ def with_friction_rows(
 ) -> Rows:
     """The rows, followed by one friction row for each law, whose bound is still 0."""
     time = context.timestep if modes is None or modes.settling_time is None else modes.settling_time
-    weights = [sum((x * x * w for x, w in zip(T, context.inverse_weights.speeds, strict=True)), start=0)
-               for T in laws.T]  # fmt: skip
     parts = [
         hard_softness_rows(
             law.name, "friction", T.reshape(1, -1), context.v, [0],
-            inverse_weight=maximum(weight, SMALLEST_INVERSE_WEIGHT), bound=0.0, timestep=time,
+            inverse_weight=weight, bound=0.0, timestep=time,
         )
-        for law, T, weight in zip(laws.laws, laws.T, weights, strict=True)
+        for law, T, weight in zip(laws.laws, laws.T, row_inverse_weights(context, laws.T), strict=True)
     ]  # fmt: skip
     own = concatenated(parts, context.mechanism.nv)
     settles = modes is None or modes.settling_time is not None
@@ -222,17 +218,17 @@ def solve_loads(
     def iterate(s: _LoadIteration) -> _LoadIteration:
         found = found_loads(s.next)
         residual, before = found - s.next, s.found - s.assumed
-        change = divide(_norm(residual), maximum(_norm(found), SMALLEST_LOAD))
-        usable = where(equal(found[0] + ROUNDING * found[0], found[0]), SINGLE_USABLE_CHANGE, USABLE_CHANGE)
+        change = divide(norm(residual), maximum(norm(found), SMALLEST_LOAD))
+        usable = where(is_single_precision(found[0]), SINGLE_USABLE_CHANGE, USABLE_CHANGE)
         stagnates = logical_and(change >= s.change, change <= usable)
         # the last two iterates: N + (1 - share) r, with the share that makes the interpolated residual least
         difference = residual - before
-        moved, length = _norm(s.next - s.assumed), difference @ difference
-        is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * _norm(found))
+        moved, length = norm(s.next - s.assumed), difference @ difference
+        is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * norm(found))
         share = where(is_resolved, divide(residual @ difference, maximum(length, SMALLEST_LOAD)), 0.0)
         following = scalar_array([maximum(x, 0.0) for x in found - share * (found - s.found)])
         feedback = where(
-            is_resolved, divide(_norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback
+            is_resolved, divide(norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback
         )
         done = logical_or(change <= TOLERANCE, stagnates)
         return _LoadIteration(following, s.next, found, feedback, change, s.iterations + 1, done)
@@ -266,7 +262,3 @@ def differentiated_loads(loads: Any, found_loads: Callable[[np.ndarray], np.ndar
     matrix = [[(1.0 if i == j else 0.0) - columns[j][i] for j in count] for i in count]
     inverse, _ = inverse_and_determinant(matrix)
     return tangent_array(values, [sum(x * y for x, y in zip(row, dF, strict=True)) for row in inverse])
-
-
-def _norm(values: Any) -> Any:
-    return sqrt(sum((x * x for x in values), start=0.0))

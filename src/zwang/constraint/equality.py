@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
@@ -63,7 +64,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
         )
     # MuJoCo's couplings omit the bias Jdot v
     bias = 0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias
-    size = sqrt(sum(x * x for x in violation.r)) if len(violation.r) > 1 else violation.r[0]
+    size = norm(violation.r) if len(violation.r) > 1 else violation.r[0]
     return soft_rows(
         name,
         "equality",

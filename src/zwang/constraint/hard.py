@@ -14,6 +14,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.algebra.dual import SecondOrder, derivative_along
+from zwang.algebra.norms import norm
 from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, equality_rows, violation_of
@@ -184,7 +185,7 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
         b,
         position=[0 if r is None else r for r in position],
         velocity=velocity,
-        inverse_weight=_inverse_weights(context, A),
+        inverse_weight=row_inverse_weights(context, A),
     )
 
 
@@ -195,7 +196,7 @@ def _soft_constraint_rows(context: RowContext, constraint: Any, rows: VelocityLe
     is that of the violations of the same constraint, or d(0).
     """
     violations = [r for r in rows.position if r is not None]
-    size = sqrt(sum(r * r for r in violations)) if len(violations) > 1 else [*violations, 0][0]
+    size = norm(violations) if len(violations) > 1 else [*violations, 0][0]
     return soft_rows(
         constraint.name,
         "equality",
@@ -203,7 +204,7 @@ def _soft_constraint_rows(context: RowContext, constraint: Any, rows: VelocityLe
         context.v,
         [0 if r is None else r for r in rows.position],
         constraint.softness,
-        inverse_weight=_inverse_weights(context, rows.A),
+        inverse_weight=row_inverse_weights(context, rows.A),
         violation=size,
         bias=list(-rows.b),
         drift=list(rows.a),
@@ -211,13 +212,9 @@ def _soft_constraint_rows(context: RowContext, constraint: Any, rows: VelocityLe
     )
 
 
-def _inverse_weights(context: RowContext, A: Any) -> list[Any]:
-    """The approximate diagonal of A M^-1 A^T: sum_k A_ik^2 w_k, with the inverse weights w of the speeds."""
-    sums = [
-        sum((x * x * w for x, w in zip(row, context.inverse_weights.speeds, strict=True)), start=0)
-        for row in A
-    ]
-    return [maximum(w, SMALLEST_INVERSE_WEIGHT) for w in sums]
+def row_inverse_weights(context: RowContext, A: Any) -> list[Any]:
+    """The inverse weights of rows A (k, nv) that two bodies do not determine, at least a positive one."""
+    return [maximum(w, SMALLEST_INVERSE_WEIGHT) for w in context.inverse_weights.of_rows(A)]
 
 
 def depends_on_time(constraint: Any) -> bool:

@@ -39,6 +39,10 @@ class InverseWeights(NamedTuple):
     lengths: dict[str, Any]
     mean_inertia: Any = 0
 
+    def of_rows(self, A: Any) -> list[Any]:
+        """The approximate diagonal of A M^-1 A^T for rows A (k, nv): sum_k A_ik^2 w_k over the velocities."""
+        return [sum((x * x * w for x, w in zip(row, self.speeds, strict=True)), start=0) for row in A]
+
 
 def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     """Inverse weights of a mechanism's bodies, generalised velocities and tendons in its home

@@ -14,12 +14,12 @@ J. Appl. Mech. 69 (2002) 335.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
+from zwang.algebra.norms import is_single_precision, max_abs, norm
 from zwang.constraint.hard import nonideal_forces
 from zwang.errors import NonIdealForceError
 from zwang.mechanism.constraints import NonIdeal
@@ -28,7 +28,6 @@ from zwang.scalar import (
     absolute,
     cond,
     divide,
-    equal,
     logical_and,
     logical_not,
     maximum,
@@ -41,7 +40,6 @@ from zwang.scalar import (
 ITERATIONS = 60
 TOLERANCE = 1e-12  # relative, of the sizes, or of an affine law against its tangent
 SINGLE_TOLERANCE = 1e-4  # the same in single precision
-ROUNDING = 1e-12  # a relative difference that double precision resolves and single precision does not
 LARGEST_FORCE = 1e50  # [N] above this the iteration has diverged
 SMALLEST_FORCE = 1e-37  # [N], which single precision represents, too
 INITIAL_FORCE = 1.0  # [N]; a law may have no derivative at N = 0
@@ -93,10 +91,10 @@ class _Laws:
         rest = where(feedback < 1, 1 - feedback, 1)
         along = l0 @ d
         root = divide(along + sqrt(along * along + rest * (l0 @ l0)), rest)
-        size = where(feedback < 1, root, sqrt(l @ l))
+        size = where(feedback < 1, root, norm(l))
         law = self.force(_with_entry(sizes, k, size))
-        nonlinearity = _max_norm(law - C - S * (size - sizes[k]))
-        return size, feedback, divide(nonlinearity, maximum(_max_norm(law), SMALLEST_FORCE))
+        nonlinearity = max_abs(law - C - S * (size - sizes[k]))
+        return size, feedback, divide(nonlinearity, maximum(max_abs(law), SMALLEST_FORCE))
 
 
 def solve_nonideal_forces(
@@ -120,7 +118,7 @@ def solve_nonideal_forces(
     is_single_affine = affine and count == 1
 
     def unfinished(s: _NonIdealState) -> Any:
-        bounded_sizes = _max_norm(s.sizes) < LARGEST_FORCE
+        bounded_sizes = max_abs(s.sizes) < LARGEST_FORCE
         return logical_and(logical_and(logical_not(s.done), bounded_sizes), s.iterations < ITERATIONS)
 
     def iterate(s: _NonIdealState) -> _NonIdealState:
@@ -129,7 +127,7 @@ def solve_nonideal_forces(
             size, own_feedback, nonlinearity = laws.next_size(sizes, k)
             relative_change = divide(absolute(size - sizes[k]), maximum(absolute(size), SMALLEST_FORCE))
             own_error = where(size > 0, nonlinearity if is_single_affine else relative_change, 0.0)
-            tolerance = where(equal(size + ROUNDING * size, size), SINGLE_TOLERANCE, TOLERANCE)
+            tolerance = where(is_single_precision(size), SINGLE_TOLERANCE, TOLERANCE)
             error = maximum(error, own_error / tolerance)
             sizes, feedback = _with_entry(sizes, k, size), _with_entry(feedback, k, own_feedback)
         return _NonIdealState(sizes, feedback, s.iterations + 1, error <= 1)
@@ -181,8 +179,3 @@ def _check_defined(laws: _Laws) -> None:
 def _with_entry(values: Any, k: int, value: Any) -> np.ndarray:
     """The values with entry k replaced."""
     return np.array([value if i == k else x for i, x in enumerate(values)])
-
-
-def _max_norm(values: Any) -> Any:
-    """The largest absolute value."""
-    return reduce(maximum, [absolute(x) for x in values], 0.0)

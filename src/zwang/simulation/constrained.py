@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import Factors, factor
+from zwang.algebra.norms import norm
 from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
 from zwang.constraint.context import RowContext, row_context
 from zwang.constraint.coulomb_friction import (
@@ -37,7 +38,7 @@ from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, is_zero, less, logical_and, sqrt, where
+from zwang.scalar import absolute, is_zero, less, logical_and, where
 from zwang.solver.linearised import KnownSolution
 from zwang.solver.noslip import Noslip, without_slip
 from zwang.solver.solution import Solution
@@ -279,7 +280,7 @@ def _load(law: CoulombFriction, rows: Rows, state: BearingState | None, found: S
         assert state is not None
         return state.load(law, found.acceleration, found.force[: len(state.J)])
     own = [i for i, name in enumerate(rows.names) if name == law.constraint]
-    return sqrt(sum((found.force[i] * found.force[i] for i in own), start=0))
+    return norm(found.force[i] for i in own)
 
 
 def has_nonideal_constraints(mechanism: Mechanism) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs
 from zwang.collision import (
     PairGroup,
     StoredPlacements,
@@ -42,7 +43,6 @@ from zwang.scalar import (
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.solver.hard_rows import is_near_change
 from zwang.solver.primal_cost import PrimalCost, RowBlock
-from zwang.solver.solution import max_abs
 from zwang.solver.warm_start import status_code
 
 CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a row

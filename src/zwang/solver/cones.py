@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import norm
 from zwang.constraint.rows import Cone, Rows, scalar_array
 from zwang.scalar import clip, logical_and, maximum, sqrt, where
 
@@ -121,7 +122,7 @@ def _projected_on_cone(cone: Cone, f: Any) -> list[Any]:
     the height (f_0 + |g|) / 2.
     """
     n, g = f[0], [x / mu for x, mu in zip(f[1:], cone.friction, strict=True)]
-    size = sqrt(sum(x * x for x in g))
+    size = norm(g)
     inside, in_polar = size <= n, size <= -n
     height = (n + size) / 2
     tangential_scale = height / where(size > 0, size, 1.0)

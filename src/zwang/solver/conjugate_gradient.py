@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where, while_loop
 from zwang.solver.primal_cost import PrimalCost
-from zwang.solver.solution import SMALLEST_SCALE, Solution, max_abs
+from zwang.solver.solution import SMALLEST_SCALE, Solution
 
 TOLERANCE = 1e-12
 ITERATIONS = 2000

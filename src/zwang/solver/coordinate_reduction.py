@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
@@ -33,7 +34,7 @@ from zwang.scalar import (
     value_is_constant,
     where,
 )
-from zwang.solver.solution import Solution, max_abs
+from zwang.solver.solution import Solution
 
 # Pivots above this are eliminated first: a row that passes through zero, as those of loops do, has a large
 # relative

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zwang.algebra.block_lu import solve_block_lu
+from zwang.algebra.norms import is_single_precision, norm
 from zwang.scalar import (
     MutableArray,
     absolute,
@@ -39,7 +40,7 @@ from zwang.scalar import (
     where,
     while_loop,
 )
-from zwang.solver.solution import SMALLEST_SCALE, is_single_precision
+from zwang.solver.solution import SMALLEST_SCALE
 
 ITERATIONS = 600  # of Newton's method, in all; nearly all problems take less than 30
 NEWTON_ITERATIONS = 10  # for one eta, after which eta is increased
@@ -299,7 +300,7 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
     def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
         _, B, slope = contact_law(p, k, found.f, found.c, 0.0, None)
         direction = p.block(slip, k)
-        size = sqrt(sum(x * x for x in direction[1:]))
+        size = norm(direction[1:])
         sliding = slides[k] > 0
         column = [1.0, *(-x / where(size > 0, size, 1.0) for x in direction[1:])]
         chosen = [
@@ -331,7 +332,7 @@ def contact_law(
     w, x, y = p.width, p.block(f, k), p.block(c, k)
     if centre is not None:
         y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
-    slip = sqrt(sum(a * a for a in y[1:]))
+    slip = norm(y[1:])
     direction = [p.associated[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
     r = 1.0 if centre is None else _step_length(eta)
     z_n = x[0] - r * (y[0] - p.associated[k] * slip)
@@ -339,7 +340,7 @@ def contact_law(
     # normal: between its bounds; tangential: in the disc of radius P_n
     normal = clip(z_n, p.lower[k], p.upper[k])
     free = where(logical_and(p.lower[k] < z_n, z_n < p.upper[k]), 1.0, 0.0)
-    size, radius = sqrt(sum(a * a for a in z_t)), p.disc[k] * normal
+    size, radius = norm(z_t), p.disc[k] * normal
     slides = size >= radius
     safe = where(size > 0, size, 1.0)
     scale, t = where(slides, radius / safe, 1.0), [a / safe for a in z_t]
@@ -379,8 +380,8 @@ def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any,
         P, _, _ = contact_law(p, k, f, c, 0.0, None)
         x, scale = p.block(f, k), 1 / maximum(sizes[k], SMALLEST_SCALE)
         radius = p.disc[k] * maximum(x[0], 0.0)
-        tangential = [sqrt(sum(a * a for a in x[1:])) - radius]
-        tangential.append(sqrt(sum((a - b) * (a - b) for a, b in zip(x[1:], P[1:], strict=True))))
+        tangential = [norm(x[1:]) - radius]
+        tangential.append(norm(a - b for a, b in zip(x[1:], P[1:], strict=True)))
         found = absolute(x[0] - P[0]), *tangential
         return [maximum(a, b * scale) for a, b in zip(largest, found, strict=True)]
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -29,7 +30,7 @@ from zwang.scalar import (
     maximum,
     while_loop,
 )
-from zwang.solver.solution import Solution, max_abs
+from zwang.solver.solution import Solution
 
 PENALTY_COMPLIANCE = 1e-5  # rho, relative to the inverse weight of a row
 ITERATIONS = 200

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from zwang.algebra.norms import is_single_precision
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, cond, logical_and, logical_not, logical_or, where, while_loop
 from zwang.solver.dual_form import dual_form
 from zwang.solver.primal_form import primal_form
-from zwang.solver.solution import Solution, is_single_precision
+from zwang.solver.solution import Solution
 
 TOLERANCE = 1e-11  # of the error, relative to the largest force in it
 ITERATIONS = 100

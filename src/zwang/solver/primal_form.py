@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, WarmStart, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, equal, logical_and, logical_not
 from zwang.solver.primal_cost import PrimalCost, RowBlock
-from zwang.solver.solution import Solution, max_abs
+from zwang.solver.solution import Solution
 from zwang.solver.warm_start import (
     StatusStorage,
     as_warm_start,

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs, norm
 from zwang.constraint.rows import Cone, Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import (
-    MutableArray,
-    absolute,
-    divide,
-    equal,
-    is_zero,
-    logical_not,
-    logical_or,
-    maximum,
-    sqrt,
-    where,
-)
+from zwang.scalar import MutableArray, divide, logical_not, logical_or, maximum, where
 from zwang.solver.cones import projected
 
 SMALLEST_SCALE = 1e-37  # which single precision represents, too
-DOUBLE_RESOLUTION = (
-    1e-12  # a relative difference that double precision resolves and single precision does not
-)
 
 
 class Solution(NamedTuple):
@@ -70,16 +56,6 @@ class Solution(NamedTuple):
         return logical_or(failed, self.overfull)
 
 
-def is_single_precision(x: Any) -> Any:
-    """Whether x, which may be traced, has single precision; also true of 0."""
-    return equal(x + DOUBLE_RESOLUTION * x, x)
-
-
-def max_abs(values: Any) -> Any:
-    """The largest absolute value (the maximum norm), 0 for no values."""
-    return reduce(maximum, [absolute(x) for x in values], 0.0)
-
-
 def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     """Relative residual of (acceleration, force) in the KKT conditions, the larger of two numbers.
 
@@ -99,7 +75,7 @@ def kkt_residual(problem: GaussProblem, rows: Rows, a: Any, force: Any) -> Any:
     # force law: f = P(f - (J a - aref + R f) / (A + R))
     residual = rows.J @ a - rows.aref + rows.R * force
     for cone in rows.cones:
-        if is_zero(rows.R[cone.start]):
+        if rows.hard[cone.start]:
             residual[cone.start] = residual[cone.start] + slip_speed(cone, residual)
     projection_error = force - projected(rows, force - residual * _projection_steps(rows))
     return maximum(balance, max_abs(projection_error) / maximum(max_abs(force), SMALLEST_SCALE))
@@ -115,9 +91,7 @@ def row_costs(rows: Rows, a: Any, force: Any) -> np.ndarray:
 
 def slip_speed(cone: Cone, y: Any) -> Any:
     """|(friction_j y_j)| over the tangential rows of a cone: the weighted slip of its contact."""
-    return sqrt(
-        sum((mu * x) * (mu * x) for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True))
-    )
+    return norm(mu * x for mu, x in zip(cone.friction, y[cone.start + 1 : cone.stop], strict=True))
 
 
 def _projection_steps(rows: Rows) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.algebra.factorization import factor
+from zwang.algebra.norms import max_abs
 from zwang.api.arguments import validation
 from zwang.api.compilation.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -28,7 +29,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated, validated_arguments
 from zwang.scalar import absolute, logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
-from zwang.solver.solution import max_abs
 from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.kinematics.kinematics import Kinematics
@@ -39,7 +40,7 @@ from zwang.robot.whole_body.step_rows import (
 from zwang.robot.whole_body.weighted_tasks import PostureTask
 from zwang.scalar import logical_and, logical_or, maximum, minimum, while_loop
 from zwang.solver.newton import newton
-from zwang.solver.solution import Solution, max_abs
+from zwang.solver.solution import Solution
 
 COMPLIANCE = 1e-4  # R of rows that must hold, relative to that of the row with the largest weight
 HOLDING_PASSES = 4  # solutions with shifted references; each multiplies the residual by about COMPLIANCE

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs
 from zwang.collision.distances import shape_distance
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
@@ -38,7 +39,6 @@ from zwang.scalar import (
     where,
     while_loop,
 )
-from zwang.solver.solution import max_abs
 
 INITIAL_DAMPING = 1e-3  # mu at the start, relative to the squared weighted error there
 SMALLEST_REJECTED = 1e-4  # mu after a rejected step is at least this

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import max_abs
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.batch_functions import BatchFunction, Shapes, compiled_over_batch, floats_over_batch
@@ -23,7 +24,6 @@ from zwang.robot.whole_body.search import (
 )
 from zwang.robot.whole_body.task_targets import target_shapes
 from zwang.scalar import logical_or, where
-from zwang.solver.solution import max_abs
 
 LIMIT_TOLERANCE = 1e-9  # [rad, m] of a joint that is at a limit
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import norm
 from zwang.constraint.hard import velocity_level_rows
 from zwang.mechanism.constraints import (
     Connect,
@@ -21,7 +22,7 @@ from zwang.mechanism.constraints import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
-from zwang.scalar import are_constant, sqrt
+from zwang.scalar import are_constant
 from zwang.simulation.constraint_options import equality_enabled
 
 LENGTHS = (Connect, Distance, Weld, NoSideSlip, Rolling)
@@ -96,10 +97,6 @@ def residuals_at(mechanism: Mechanism, q: Any, v: Any, t: Any) -> list[Any]:
         rows = velocity_level_rows(mechanism, residual.constraint, q, v, t)
         positions = [rows.position[residual.rows][k] for k in residual.position_rows]
         velocities = (rows.A @ np.asarray(v) + rows.a)[residual.rows]
-        violations.append(_norm(positions) * residual.scale)
-        residuals.append(_norm(velocities) * residual.scale)
+        violations.append(norm(positions) * residual.scale)
+        residuals.append(norm(velocities) * residual.scale)
     return [*violations, *residuals]
-
-
-def _norm(values: Any) -> Any:
-    return sqrt(sum((x * x for x in values), start=0))

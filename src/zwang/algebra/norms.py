@@ -1,0 +1,26 @@
+"""Norms of vectors of any scalar, and the precision of a scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from zwang.scalar import absolute, equal, maximum, sqrt
+
+DOUBLE_RESOLUTION = 1e-12  # a relative difference that double precision resolves and single precision not
+
+
+def norm(values: Iterable[Any]) -> Any:
+    """The length of a vector, 0 for no values."""
+    return sqrt(sum((x * x for x in values), start=0))
+
+
+def max_abs(values: Iterable[Any]) -> Any:
+    """The largest absolute value (the maximum norm), 0 for no values."""
+    return reduce(maximum, [absolute(x) for x in values], 0.0)
+
+
+def is_single_precision(x: Any) -> Any:
+    """Whether x, which may be traced, has single precision; also true of 0."""
+    return equal(x + DOUBLE_RESOLUTION * x, x)
