@@ -42,8 +42,8 @@ from zwang.scalar import (
     logical_not,
     logical_or,
     maximum,
+    raise_if,
     sign,
-    value_is_constant,
     where,
     while_loop,
 )
@@ -236,12 +236,15 @@ def solve_loads(
     none = np.zeros(m)
     last = while_loop(unfinished, iterate, _LoadIteration(none, none, none, 0.0, np.inf, 0.0, 0.0 > 1.0))
     is_solution = logical_and(last.done, last.feedback < 1)
-    if value_is_constant(is_solution) and not is_solution:
-        raise NonIdealForceError(
+
+    def paradox() -> NonIdealForceError:
+        return NonIdealForceError(
             f"the friction forces of {', '.join(repr(c.name) for c in laws.laws)} have no solution, or more "
             f"than one, in this state: the feedback of friction on the load is {float(last.feedback):.3g} "
             "(Painleve paradox, or jamming); lower the coefficient of friction"
         )
+
+    raise_if(logical_not(is_solution), paradox)
     return last.assumed, is_solution
 
 

@@ -14,6 +14,7 @@ J. Appl. Mech. 69 (2002) 335.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ from zwang.scalar import (
     logical_and,
     logical_not,
     maximum,
+    raise_if,
     sqrt,
-    value_is_constant,
     where,
     while_loop,
 )
@@ -138,42 +139,38 @@ def solve_nonideal_forces(
 
 
 def _checked(laws: _Laws, last: _NonIdealState) -> np.ndarray:
-    """The non-ideal forces found, nan where they are no solution. On floats it raises WorkingForceError
-    instead.
+    """The non-ideal forces found, nan where they are no solution. On floats it raises NonIdealForceError
+    instead: for a law that is not a number in this state, as mu N v / |v| is not at rest, for a law whose
+    feedback is one or more, and where the iteration has not converged.
     """
-    is_solution = last.done
-    if all(value_is_constant(x) for x in last.sizes):
-        _check_defined(laws)
-    for name, feedback in zip(laws.constraints, last.feedback, strict=True):
-        if value_is_constant(feedback) and feedback >= 1:
-            raise NonIdealForceError(
-                f"the non-ideal force of constraint {name!r} has no solution, or more than one, in this "
-                "state: the "
-                f"feedback of the constraint force on itself is {float(np.sqrt(feedback)):.3g} (Painleve "
-                "paradox); "
-                "lower the friction, or give the constraint a softness"
-            )
-        is_solution = logical_and(is_solution, feedback < 1)
-    if value_is_constant(is_solution) and not is_solution:
-        raise NonIdealForceError(
-            f"the non-ideal forces of {', '.join(map(repr, laws.constraints))} were not found in "
-            f"{ITERATIONS} "
-            "iterations; check that their laws are smooth in N, and that the friction is not too large "
-            "(Painleve paradox)"
-        )
+    names = ", ".join(map(repr, laws.constraints))
+    raise_if(
+        logical_not(max_abs(laws.force(INITIAL_FORCE * np.ones(len(laws.constraints)))) < np.inf),
+        lambda: NonIdealForceError(
+            f"the non-ideal force of {names} is not a number in this state: a friction law such as "
+            "-mu N v/|v| has no value at rest; give zw.CoulombFriction in its place, which sticks there"
+        ),
+    )
+    worst = reduce(maximum, last.feedback)
+    raise_if(
+        worst >= 1,
+        lambda: NonIdealForceError(
+            f"the non-ideal force of constraint {laws.constraints[int(np.argmax(last.feedback))]!r} has no "
+            "solution, or more than one, in this state: the feedback of the constraint force on itself is "
+            f"{float(np.sqrt(worst)):.3g} (Painleve paradox); lower the friction, or give the constraint a "
+            "softness"
+        ),
+    )
+    is_solution = logical_and(last.done, worst < 1)
+    raise_if(
+        logical_not(is_solution),
+        lambda: NonIdealForceError(
+            f"the non-ideal forces of {names} were not found in {ITERATIONS} iterations; check that their "
+            "laws are smooth in N, and that the friction is not too large (Painleve paradox)"
+        ),
+    )
     C = laws.force(last.sizes)
     return cond(is_solution, lambda: C, lambda: np.full(len(C), np.nan))
-
-
-def _check_defined(laws: _Laws) -> None:
-    """Raises NonIdealForceError where a law is not a number in this state, as mu N v / |v| is not at rest."""
-    force = laws.force(INITIAL_FORCE * np.ones(len(laws.constraints)))
-    if not all(absolute(x) < np.inf for x in force):
-        raise NonIdealForceError(
-            f"the non-ideal force of {', '.join(map(repr, laws.constraints))} is not a number in this state: "
-            "a friction law such as -mu N v/|v| has no value at rest; give zw.CoulombFriction in its place, "
-            "which sticks there"
-        )
 
 
 def _with_entry(values: Any, k: int, value: Any) -> np.ndarray:

@@ -174,6 +174,16 @@ def are_constant(*values: Any) -> bool:
     return all(value_is_constant(value) for value in values)
 
 
+def raise_if(condition: Any, error: Callable[[], Exception | None]) -> None:
+    """Raise error(), unless it is None, if the condition is a known truth value and true.
+
+    A condition on traced values or symbols is not known yet: there the result has to report the error, by a
+    status or by nan.
+    """
+    if value_is_constant(condition) and condition and (found := error()) is not None:
+        raise found
+
+
 def is_scalar(x: Any) -> bool:
     """Whether x is a scalar of some backend (number, expression, traced value), not an array or a string."""
     try:

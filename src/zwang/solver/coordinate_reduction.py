@@ -31,7 +31,7 @@ from zwang.scalar import (
     logical_not,
     logical_or,
     maximum,
-    value_is_constant,
+    raise_if,
     where,
 )
 from zwang.solver.solution import Solution
@@ -77,19 +77,17 @@ def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     A, b, violation = _scaled_rows(rows)
     pivots = (STRONG_PIVOT, maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(violation)))
     found = _by_elimination(A, b, pivots) if S is None else _by_selection(A, b, np.array(S), pivots)
-    if value_is_constant(found.dependent) and found.dependent:
-        raise DependentVelocitiesError(
-            "the independent velocities depend on each other, or are fixed by the constraints, in this "
-            "state; "
-            "choose others, or let the elimination choose them at each step (coordinate_reduction=True)"
-        )
-    if value_is_constant(found.inconsistent) and found.inconsistent:
-        names = ", ".join(dict.fromkeys(rows.names))
-        raise InconsistentConstraintsError(
-            f"the hard constraints {names} contradict each other: no acceleration satisfies them all; give "
-            "one "
-            "of them a softness, remove one, or start in a configuration where they agree"
-        )
+    names = ", ".join(dict.fromkeys(rows.names))
+    dependent = DependentVelocitiesError(
+        "the independent velocities depend on each other, or are fixed by the constraints, in this state; "
+        "choose others, or let the elimination choose them at each step (coordinate_reduction=True)"
+    )
+    inconsistent = InconsistentConstraintsError(
+        f"the hard constraints {names} contradict each other: no acceleration satisfies them all; give one "
+        "of them a softness, remove one, or start in a configuration where they agree"
+    )
+    raise_if(found.dependent, lambda: dependent)
+    raise_if(found.inconsistent, lambda: inconsistent)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import InconsistentConstraintsError, SolveError, UnknownNameError
-from zwang.scalar import value_is_constant
+from zwang.scalar import logical_not, raise_if
 from zwang.solver.conjugate_gradient import conjugate_gradient
 from zwang.solver.coordinate_reduction import solve_reduced
 from zwang.solver.hard_rows import solve_hard_rows
@@ -84,29 +84,33 @@ def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
     InconsistentConstraintsError names the constraints with a residual; SolveError is raised for rows or a
     mass matrix without a solution.
     """
-    if not value_is_constant(found.converged) or found.converged:
-        return found
+    raise_if(logical_not(found.converged), lambda: _reason(problem, rows, found))
+    return found
+
+
+def _reason(problem: GaussProblem, rows: Rows, found: Solution) -> SolveError | None:
+    """Why there is no solution; None where the solver has only not converged."""
     active, _ = rows.only_active()
     for name, row, x in zip(active.names, active.J, active.aref, strict=True):
         if not np.isfinite(np.array([*row, x], float)).all():
-            raise SolveError(
+            return SolveError(
                 f"the rows of constraint {name!r} are not finite in this state: numbers overflow, or the "
                 "constraint is singular, as the distance of two coincident points is; choose another state"
             )
     if not (np.isfinite(np.asarray(problem.M, float)).all() and _smallest_eigenvalue(problem.M) > 0):
-        raise SolveError(
+        return SolveError(
             "the mass matrix is not positive definite in this state: a joint moves no inertia, or the masses "
             "differ by more than floating-point numbers resolve; give the bodies an inertia or the joints an "
             "armature"
         )
     if found.inconsistent:
         worst, size = inconsistent_constraints(rows, found.acceleration)
-        raise InconsistentConstraintsError(
+        return InconsistentConstraintsError(
             f"the hard constraints {', '.join(worst)} contradict each other: no acceleration satisfies them "
             f"all (the largest residual is {size:.3g}); give one of them a softness, remove one, or start in "
             "a configuration where they agree"
         )
-    return found
+    return None
 
 
 def _smallest_eigenvalue(M: Any) -> float:
