@@ -16,7 +16,7 @@ from tests.constraint.test_constraint_stabilization import (
 from tests.constraint.test_nonholonomic import disc, disc_state, rolling_velocities
 from tests.constraint.test_rheonomic import bead_on_a_turning_rod
 from tests.symbolic.machines import X, Y, whipple
-from zwang.constraint.rows import hard_rows
+from zwang.constraint.rows import rows_of_kind
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.solver.coordinate_reduction import coordinate_reduction, solve_reduced
@@ -253,7 +253,7 @@ def random_rows(rng, n, k, redundant):
     a = rng.normal(size=n)
     if redundant:
         A = np.concatenate([A, rng.normal(size=(redundant, k)) @ A])
-    return hard_rows([f"row {i}" for i in range(len(A))], A, A @ a)
+    return rows_of_kind([f"row {i}" for i in range(len(A))], "equality", A, A @ a)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -273,6 +273,6 @@ def test_coordinate_reduction_equals_the_pseudoinverse_on_random_problems(seed):
 
 
 def test_coordinate_reduction_names_inconsistent_rows():
-    rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
+    rows = rows_of_kind(("left loop", "right loop"), "equality", [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
     with pytest.raises(InconsistentConstraintsError, match=r"left loop.*right loop.*contradict"):
         coordinate_reduction(rows)

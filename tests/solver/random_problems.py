@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zwang.constraint.rows import Cone, Rows, concatenated
+from zwang.constraint.rows import Cone, Rows, concatenated, rows_of_kind
 from zwang.dynamics.gauss import GaussProblem
 
 
@@ -12,11 +12,7 @@ def plain_rows(
     kind: str, J: np.ndarray, aref: np.ndarray, R: np.ndarray, name: str = "row", bound: float = 0.0
 ) -> Rows:
     """Rows of one kind with the fields that a solver uses."""
-    n = len(aref)
-    zero, on = np.zeros(n), np.array([True] * n)
-    return Rows(
-        (name,) * n, (kind,) * n, J, aref, R, zero, zero, zero, zero, np.ones(n), np.full(n, bound), on
-    )
+    return rows_of_kind(name, kind, J, aref, R=R, impedance=0, bound=bound)
 
 
 def elliptic(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.solver.null_space import null_space_reduction
 from tests.solver.random_problems import random_problem
-from zwang.constraint.rows import hard_rows
+from zwang.constraint.rows import rows_of_kind
 from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.solver.solve import solve
 
@@ -21,7 +21,7 @@ def test_redundant_rows_are_solved_as_by_the_singular_value_decomposition(seed, 
     mixture = np.concatenate([np.eye(count), rng.normal(size=(redundant, count))])
     A, b = mixture @ J, mixture @ aref
     inverse_weight = np.einsum("ij,ji->i", A, np.linalg.solve(problem.M, A.T))
-    rows = hard_rows(("loop",) * len(A), A, b, inverse_weight=inverse_weight)
+    rows = rows_of_kind(("loop",) * len(A), "equality", A, b, inverse_weight=inverse_weight)
     found, expected = solve(problem, rows), null_space_reduction(problem, rows)
     a = expected.particular
     assert found.converged
@@ -37,7 +37,7 @@ def test_redundant_rows_are_solved_as_by_the_singular_value_decomposition(seed, 
 
 def test_rows_that_are_not_finite_are_named():
     problem, _ = random_problem(0)
-    rows = hard_rows(("good", "bad"), [np.ones(6), np.full(6, np.nan)], [0.0, 1.0])
+    rows = rows_of_kind(("good", "bad"), "equality", [np.ones(6), np.full(6, np.nan)], [0.0, 1.0])
     with pytest.raises(SolveError, match="'bad' are not finite"):
         solve(problem, rows)
 
@@ -45,6 +45,6 @@ def test_rows_that_are_not_finite_are_named():
 def test_only_the_constraints_with_a_residual_are_named():
     problem, _ = random_problem(1)
     J = np.eye(6)[[0, 1, 1]]
-    rows = hard_rows(("fine", "up", "down"), J, [1.0, 2.0, -2.0])
+    rows = rows_of_kind(("fine", "up", "down"), "equality", J, [1.0, 2.0, -2.0])
     with pytest.raises(InconsistentConstraintsError, match="hard constraints down, up contradict"):
         solve(problem, rows)

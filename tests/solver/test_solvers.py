@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import zwang as zw
 from tests.solver.random_problems import elliptic, plain_rows, random_problem
-from zwang.constraint.rows import concatenated, hard_rows, no_rows
+from zwang.constraint.rows import concatenated, no_rows, rows_of_kind
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SolveError, UnknownNameError
 from zwang.solver.solution import kkt_residual, row_costs
@@ -126,11 +126,11 @@ def test_redundant_hard_equalities_are_satisfied_to_rounding_together_with_soft_
     rng = np.random.default_rng(seed)
     J, aref = rng.normal(size=(2, 6)), rng.normal(size=2)
     mixture = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -1.3]])  # the third row follows from the first two
-    hard = hard_rows(("loop",) * 3, mixture @ J, mixture @ aref)
+    hard = rows_of_kind(("loop",) * 3, "equality", mixture @ J, mixture @ aref)
     found = solve(problem, concatenated([soft, hard], 6))
     assert largest(J @ found.acceleration - aref) < 1e-11 * max(1, largest(found.acceleration))
     assert kkt_residual(problem, concatenated([soft, hard], 6), found.acceleration, found.force) < 1e-10
-    once = solve(problem, concatenated([soft, hard_rows(("loop",) * 2, J, aref)], 6))
+    once = solve(problem, concatenated([soft, rows_of_kind(("loop",) * 2, "equality", J, aref)], 6))
     assert largest(once.acceleration - found.acceleration) < 1e-9 * largest(found.acceleration)
 
 
@@ -228,7 +228,7 @@ def test_a_jamming_rod_is_solved_in_few_iterations(lean, speed):
 
 def test_inconsistent_hard_rows_are_named():
     problem = GaussProblem(np.eye(3), np.zeros(3), (-1, 0, 1))
-    rows = hard_rows(("left loop", "right loop"), [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
+    rows = rows_of_kind(("left loop", "right loop"), "equality", [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
     with pytest.raises(SolveError, match=r"left loop.*right loop.*contradict"):
         solve(problem, rows)
 

@@ -12,7 +12,7 @@ from zwang.algebra.rotations import cross
 from zwang.collision import ContactPoint, Pair, PlacedShape
 from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
-from zwang.constraint.rows import Cone, JointScrews, Rows, scalar_array
+from zwang.constraint.rows import Cone, JointScrews, Rows, rows_of_kind
 from zwang.constraint.softness import (
     TINY,
     hard_softness_rows,
@@ -223,28 +223,18 @@ def _cone_rows(context: RowContext, contact: Contact) -> Rows:
     velocity = J @ np.array(context.v)
     d = impedance(pair.solimp, r)
     K, B = reference(pair.solref, pair.solimp, context.shortest_time)
-    solref_tangent = pair.solreffriction if any(pair.solreffriction) else pair.solref
-    _, B_tangent = reference(solref_tangent, pair.solimp, context.shortest_time)
+    _, B_tangent = reference(pair.solreffriction or pair.solref, pair.solimp, context.shortest_time)
     ratio = maximum(TINY, context.mechanism.options.impratio)
     R_normal, f = regularisation(d, contact.inverse_weight[0]), contact.friction
     R = [R_normal, *(R_normal / ratio * (f[0] * f[0]) / (x * x) for x in f)]
     aref = [-B * velocity[0] - K * d * r, *(-B_tangent * u for u in velocity[1:])]
     zeros = [0] * (n - 1)
-    return Rows(
-        (contact.name,) * n,
-        ("cone",) * n,
-        J,
-        scalar_array(aref),
-        scalar_array(R),
-        scalar_array([contact.distance, *zeros]),
-        velocity,
-        scalar_array([pair.margin, *zeros]),
-        scalar_array([d] * n),
-        scalar_array([x * d / (1 - d) for x in R]),
-        scalar_array([0] * n),
-        np.array([contact.active] * n),
-        (Cone(0, f, f[0] / sqrt(ratio)),),
-    )
+    rows = rows_of_kind(
+        contact.name, "cone", J, aref, R=R, position=[contact.distance, *zeros], velocity=velocity,
+        margin=[pair.margin, *zeros], impedance=d, inverse_weight=[x * d / (1 - d) for x in R],
+        active=contact.active,
+    )  # fmt: skip
+    return rows.as_cone(Cone(0, f, f[0] / sqrt(ratio)))
 
 
 def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:

@@ -19,7 +19,7 @@ from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS, equality_rows, violation_of
 from zwang.constraint.inverse_weights import zero_inverse_weights
-from zwang.constraint.rows import Rows, hard_rows
+from zwang.constraint.rows import Rows, rows_of_kind
 from zwang.constraint.softness import soft_rows
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate
@@ -171,22 +171,14 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
     )[1:]
     if constraint.softness is not None:
         return _soft_constraint_rows(context, constraint, VelocityLevelRows((), A, a, b, position))
-    velocity = A @ np.asarray(context.v) + a
+    velocity, violations = A @ np.asarray(context.v) + a, [0 if r is None else r for r in position]
     if context.settling_time is not None:
         rate = 1 / context.settling_time
-        b = (
-            b
-            - 2 * rate * velocity
-            - rate * rate * np.array([0 if r is None else r for r in position], dtype=object)
-        )
-    return hard_rows(
-        [constraint.name] * len(A),
-        A,
-        b,
-        position=[0 if r is None else r for r in position],
-        velocity=velocity,
+        b = b - 2 * rate * velocity - rate * rate * np.array(violations, dtype=object)
+    return rows_of_kind(
+        constraint.name, "equality", A, b, position=violations, velocity=velocity,
         inverse_weight=row_inverse_weights(context, A),
-    )
+    )  # fmt: skip
 
 
 def _soft_constraint_rows(context: RowContext, constraint: Any, rows: VelocityLevelRows) -> Rows:

@@ -401,37 +401,38 @@ def scalar_array(values: Sequence[Any]) -> np.ndarray:
 
 def no_rows(nv: int) -> Rows:
     """The empty set of rows for nv velocities."""
-    values = {**dict.fromkeys(PER_ROW, np.zeros(0)), "active": np.zeros(0, bool)}
-    return Rows((), (), np.zeros((0, nv)), **values, cones=())
+    return rows_of_kind((), "equality", np.zeros((0, nv)), ()).replaced(active=np.zeros(0, bool))
 
 
-def hard_rows(
-    names: Sequence[str],
+def rows_of_kind(
+    names: str | Sequence[str],
+    kind: str,
     J: Any,
     aref: Any,
     *,
-    position: Any = None,
-    velocity: Any = None,
-    inverse_weight: Any = None,
+    R: Any = 0,
+    position: Any = 0,
+    velocity: Any = 0,
+    margin: Any = 0,
+    impedance: Any = 1,
+    inverse_weight: Any = 1,
+    bound: Any = 0,
+    active: Any = True,
 ) -> Rows:
-    """Hard equalities J a = aref, as of nonholonomic constraints and formulas."""
-    n = len(names)
-    zero, one = [0] * n, [1] * n
-    position, velocity = (zero if x is None else x for x in (position, velocity))
+    """n rows J a = aref of one kind, hard ones by default; aref (n,), all other values and the names are one
+    for each row or one for all.
+    """
+    n = len(aref)
+    values = aref, R, position, velocity, margin, impedance, inverse_weight, bound, active
+    fields_of_rows = [scalar_array(per_row(x, n)) for x in values]
     return Rows(
-        tuple(names),
-        ("equality",) * n,
-        np.array(J).reshape(n, -1),
-        scalar_array(aref),
-        np.zeros(n, int),
-        scalar_array(position),
-        scalar_array(velocity),
-        scalar_array(zero),
-        scalar_array(one),
-        scalar_array(one if inverse_weight is None else inverse_weight),
-        scalar_array(zero),
-        np.array([True] * n),
+        (names,) * n if isinstance(names, str) else tuple(names), (kind,) * n, np.array(J), *fields_of_rows
     )
+
+
+def per_row(value: Any, n: int) -> list[Any]:
+    """One value for each of n rows."""
+    return list(value) if np.ndim(value) else [value] * n
 
 
 def concatenated(parts: Sequence[Rows], nv: int) -> Rows:

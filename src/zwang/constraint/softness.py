@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.rows import Rows, scalar_array
+from zwang.constraint.rows import Rows, per_row, rows_of_kind
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, minimum, power, where
 
@@ -116,31 +116,18 @@ def soft_rows(
     shortest_time [s]: see `reference`. smallest_R: the lower bound of R.
     """
     J, n = np.array(J), len(position)
-    velocity = J @ np.array(v) + np.array(_per_row(drift, n))
-    inverse_weights, margins, bounds, actives = (
-        _per_row(x, n) for x in (inverse_weight, margin, bound, active)
-    )
+    velocity = J @ np.array(v) + np.array(per_row(drift, n))
+    inverse_weights, margins, biases = (per_row(x, n) for x in (inverse_weight, margin, bias))
     r = [p - m for p, m in zip(position, margins, strict=True)]
     responses = [response(softness, x if violation is None else violation, shortest_time) for x in r]
     if kind == "friction":
         responses = [response_of_row._replace(K=0) for response_of_row in responses]
-    biases = _per_row(bias, n)
     aref = [-a.B * u - a.K * a.d * x - b for a, u, x, b in zip(responses, velocity, r, biases, strict=True)]
     R = [regularisation(a.d, w, smallest_R) for a, w in zip(responses, inverse_weights, strict=True)]
-    return Rows(
-        (name,) * n,
-        (kind,) * n,
-        J,
-        scalar_array(aref),
-        scalar_array(R),
-        scalar_array(list(position)),
-        velocity,
-        scalar_array(margins),
-        scalar_array([a.d for a in responses]),
-        scalar_array(inverse_weights),
-        scalar_array(bounds),
-        np.array(actives),
-    )
+    return rows_of_kind(
+        name, kind, J, aref, R=R, position=position, velocity=velocity, margin=margins,
+        impedance=[a.d for a in responses], inverse_weight=inverse_weights, bound=bound, active=active,
+    )  # fmt: skip
 
 
 def hard_softness_rows(
@@ -168,10 +155,10 @@ def hard_softness_rows(
     velocity -e J v afterwards (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
     Applications (1988).
     """
-    J, n = np.array(J), len(position)
+    J, biases = np.array(J), per_row(bias, len(position))
     velocity = J @ np.array(v)
     if kind == "equality":
-        aref = [-b for b in _per_row(bias, n)]
+        aref = [-b for b in biases]
         if settling_time is not None:
             stabilisation = [
                 2 * u / settling_time + r / settling_time**2 for u, r in zip(velocity, position, strict=True)
@@ -182,23 +169,11 @@ def hard_softness_rows(
         target = [-_allowed_displacement(kind, p, timestep) / timestep for p in position]
         if restitution is not None:
             target[0] = maximum(target[0], -restitution * velocity[0])
-        biases = _per_row(bias, n)
         aref = [(w - u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
-    zero, one = [0] * n, [1] * n
-    return Rows(
-        (name,) * n,
-        (kind,) * n,
-        J,
-        scalar_array(aref),
-        np.zeros(n, int),
-        scalar_array(list(position)),
-        velocity,
-        scalar_array(zero),
-        scalar_array(one),
-        scalar_array(_per_row(inverse_weight, n)),
-        scalar_array(_per_row(bound, n)),
-        np.array(_per_row(active, n)),
-    )
+    return rows_of_kind(
+        name, kind, J, aref, position=position, velocity=velocity, inverse_weight=inverse_weight, bound=bound,
+        active=active,
+    )  # fmt: skip
 
 
 def _allowed_displacement(kind: str, distance: Any, timestep: Any) -> Any:
@@ -212,8 +187,3 @@ def _allowed_displacement(kind: str, distance: Any, timestep: Any) -> Any:
         maximum(PENETRATION_CORRECTION * distance, -LARGEST_CORRECTION_SPEED * timestep),
         distance,
     )
-
-
-def _per_row(value: Any, n: int) -> list[Any]:
-    """One value for each of n rows."""
-    return list(value) if np.ndim(value) else [value] * n

@@ -17,7 +17,7 @@ from zwang.algebra.norms import max_abs
 from zwang.api.arguments import validation
 from zwang.api.compilation.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.constraint.rows import Cone, Rows, concatenated, scalar_array
+from zwang.constraint.rows import Cone, Rows, concatenated, rows_of_kind, scalar_array
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.generalised_forces import passive_forces
@@ -245,26 +245,15 @@ def _task_dynamics(
 
 def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, names: list[str]) -> Rows:
     """The constraint rows of one task: J a = aref, with R from the impedance."""
-    factors, n = factor(problem.M, problem.parents), len(J)
+    factors = factor(problem.M, problem.parents)
     own = [row @ factors.solve(row) for row in J]  # J M^-1 J^T
     weights = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
     d, mu = form.impedance, form.friction
     if form.kind == "cone":
         weights = [weights[0], *(weights[0] * mu[0] ** 2 / f**2 for f in mu)]
-    zero = np.zeros(n, int)
-    rows = Rows(
-        tuple(names),
-        (KINDS[form.kind],) * n,
-        J,
-        scalar_array(list(aref)),
-        zero if d == 1 else scalar_array([(1 - d) / d * x for x in weights]),
-        position=zero,
-        velocity=zero,
-        margin=zero,
-        impedance=np.full(n, d),
-        inverse_weight=scalar_array(weights),
-        bound=np.full(n, form.bound),
-        active=np.array([True] * n),
+    R = 0 if d == 1 else [(1 - d) / d * x for x in weights]
+    rows = rows_of_kind(
+        names, KINDS[form.kind], J, list(aref), R=R, impedance=d, inverse_weight=weights, bound=form.bound
     )
     return rows.as_cone(Cone(0, mu, mu[0])) if form.kind == "cone" else rows
 

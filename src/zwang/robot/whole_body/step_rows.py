@@ -14,7 +14,7 @@ import numpy as np
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
-from zwang.constraint.rows import Rows, scalar_array
+from zwang.constraint.rows import Rows, rows_of_kind
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import difference_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -126,18 +126,4 @@ def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics, R: float) 
 
 def plain_rows(name: str, kind: str, J: np.ndarray, aref: Any, R: Sequence[float]) -> Rows:
     """Rows without stabilisation: J x = aref, or J x >= aref, with the regularisation R."""
-    n, zero = len(J), np.zeros(len(J), int)
-    return Rows(
-        (name,) * n,
-        (kind,) * n,
-        J,
-        scalar_array(list(aref)),
-        np.array(R, dtype=float),
-        position=zero,
-        velocity=zero,
-        margin=zero,
-        impedance=np.ones(n, int),
-        inverse_weight=np.ones(n, int),
-        bound=zero,
-        active=np.array([True] * n),
-    )
+    return rows_of_kind(name, kind, J, list(aref), R=R)

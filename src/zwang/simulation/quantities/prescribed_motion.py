@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
-from zwang.constraint.rows import hard_rows, scalar_array
+from zwang.constraint.rows import rows_of_kind, scalar_array
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import rnea
 from zwang.mechanism.mechanism import Mechanism
@@ -60,7 +60,7 @@ def prescribed_motion_forces(
         return PrescribedMotionForces(S @ tau, nothing, tau - S.T @ (S @ tau), nothing, nothing, nothing)
     positions = [0 if x is None else x for x in rows.position]
     # V depends on A alone: the right-hand side A v_dot never contradicts itself
-    V = coordinate_reduction(hard_rows(rows.names, rows.A, rows.A @ a, position=positions)).V
+    V = coordinate_reduction(rows_of_kind(rows.names, "equality", rows.A, rows.A @ a, position=positions)).V
     forces = forces_of(_without_rounding(S @ V), V.T @ tau)
     multipliers = forces_of(rows.A, tau - S.T @ forces)
     return PrescribedMotionForces(
