@@ -32,7 +32,7 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.joints import Joint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import absolute, divide, is_zero
+from zwang.scalar import absolute, divide
 
 NAME = "{}: bearing {}"  # of the added joints; no name of a file contains the joint's name and this
 
@@ -74,7 +74,7 @@ class ReleasedMechanism:
         """The released velocities of the joint of a law: two translations and two rotations normal to its
         axis, and with a collar the translation along it.
         """
-        count = 4 if is_zero(law.collar_radius) else 5
+        count = 5 if law.has_collar else 4
         return [self.mechanism.joint(NAME.format(law.joint, k)).v.start for k in range(count)]
 
 
@@ -119,7 +119,7 @@ class BearingState(NamedTuple):
             radial = (norm(F + D) + norm(F - D)) / 2
         if law.radius is None:
             return radial
-        axial = 0 if is_zero(law.collar_radius) else law.collar_radius * absolute(reaction[4])
+        axial = law.collar_radius * absolute(reaction[4]) if law.has_collar else 0
         return law.radius * radial + axial
 
 
@@ -128,7 +128,7 @@ def released_mechanism(mechanism: Mechanism) -> ReleasedMechanism | None:
     laws = tuple(c for c in mechanism.constraints if isinstance(c, CoulombFriction) and c.joint is not None)
     if not laws:
         return None
-    collars = {law.joint: not is_zero(law.collar_radius) for law in laws}
+    collars = {law.joint: law.has_collar for law in laws}
     changed = mechanism.replace(
         bodies=[_released_body(body, collars) for body in mechanism.bodies],
         constraints=[c for c in mechanism.constraints if not isinstance(c, CoulombFriction | NonIdeal)],

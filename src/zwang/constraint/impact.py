@@ -25,8 +25,7 @@ from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact
 from zwang.constraint.contact_groups import UNROLLED_PAIRS, contact_rows, group_kinematics, links_of
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import LOOPS, equality_rows
-from zwang.constraint.hard import hard_constraint_rows, is_hard_constraint
+from zwang.constraint.hard import is_hard_constraint, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import RowGroup, Rows, concatenated
 from zwang.scalar import (
@@ -148,7 +147,7 @@ def impact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
     if "equality" not in off:
         for c in mechanism.constraints:
             if is_hard_constraint(c):
-                rows = (equality_rows if isinstance(c, LOOPS) else hard_constraint_rows)(context, c)
+                rows = rows_of_constraint(context, c)
                 parts.append(rows.replaced(aref=np.zeros(len(rows), int)))
     if "limit" not in off:
         parts += [_closed_limit(rows) for rows in limit_rows(context) if all(rows.hard)]

@@ -56,7 +56,7 @@ def _ends(
     softness: Softness | None,
     nearest_only: bool,
 ) -> list[Rows]:
-    """Rows x - lower >= 0 and upper - x >= 0 for finite limits."""
+    """Rows x - lower >= 0 and upper - x >= 0; an infinite limit has no row."""
     lower, upper = limits
     if nearest_only and softness is not None and _are_separate(lower, upper, softness.margin):
         lower_is_nearer = x - lower < upper - x
@@ -72,7 +72,9 @@ def _ends(
 
 
 def _are_separate(lower: Any, upper: Any, margin: Any) -> bool:
-    """Whether both limits are finite, and no value is within the margin of both."""
+    """Whether both limits are finite, and no value is within the margin of both, by the numbers of the
+    description; limits that are symbols may not be separate, and keep a row each.
+    """
     known = all(map(value_is_constant, (lower, upper, margin)))
     return known and bool(2 * margin < upper - lower < np.inf)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from zwang.collision import candidate_pairs
 from zwang.constraint.contact_groups import contact_rows, rows_of_worlds
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import LOOPS, equality_rows
+from zwang.constraint.equality import LOOPS
 from zwang.constraint.friction import friction_rows
-from zwang.constraint.hard import VELOCITY_LEVEL, hard_constraint_rows
+from zwang.constraint.hard import VELOCITY_LEVEL, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import Rows, WarmStart, concatenated
 from zwang.constraint.world_rows import have_own_rows
@@ -26,10 +26,8 @@ def constraint_rows(context: RowContext, *, warm_start: WarmStart | None = None)
         return concatenated(parts, mechanism.nv)
     if "equality" not in disabled:
         for c in mechanism.constraints:
-            if isinstance(c, LOOPS):
-                parts.append(equality_rows(context, c))
-            elif isinstance(c, VELOCITY_LEVEL):
-                parts.append(hard_constraint_rows(context, c))
+            if isinstance(c, (*LOOPS, *VELOCITY_LEVEL)):
+                parts.append(rows_of_constraint(context, c))
     if "frictionloss" not in disabled:
         parts += friction_rows(context)
     if "limit" not in disabled:

@@ -138,5 +138,5 @@ def is_worth_gathering(tree: Tree, pairs: Sequence[Pair]) -> bool:
 
 
 def _velocities(J: np.ndarray) -> list[int]:
-    """The velocities that a row depends on."""
+    """The velocities that a row depends on by structure; on floats, those with a nonzero entry now."""
     return [k for k, x in enumerate(J) if not is_zero(x)]

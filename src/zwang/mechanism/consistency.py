@@ -28,7 +28,7 @@ from zwang.mechanism.sensor_consistency import check_sensors
 from zwang.mechanism.sensors import SENSORS, Camera
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import are_constant, is_zero
+from zwang.scalar import are_constant
 
 Part = TypeVar("Part")
 
@@ -283,7 +283,7 @@ def _check_friction(
         raise DescriptionError(
             f"{where} is that of the revolute joint {friction.joint!r} and needs radius=, that of its pin [m]"
         )
-    if kind == "prismatic" and not (friction.radius is None and is_zero(friction.collar_radius)):
+    if kind == "prismatic" and (friction.radius is not None or friction.has_collar):
         raise DescriptionError(
             f"{where} is that of the prismatic joint {friction.joint!r}, which has no radius; omit "
             "radius= and collar_radius="

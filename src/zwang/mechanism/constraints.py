@@ -358,11 +358,14 @@ class CoulombFriction:
         if self.bearing_distance is not None and is_zero(self.bearing_distance):
             raise DescriptionError(f"bearing_distance of {where} is 0; it must be positive, or omitted")
 
+    @property
+    def has_collar(self) -> bool:
+        """Whether a collar carries the axial force of the joint."""
+        return not is_zero(self.collar_radius)
+
     def _check_constraint(self, where: str) -> None:
         """The sliding speed as a tuple. Raises DescriptionError without it, and for fields of joints."""
-        if any(x is not None for x in (self.radius, self.bearing_distance)) or not is_zero(
-            self.collar_radius
-        ):
+        if any(x is not None for x in (self.radius, self.bearing_distance)) or self.has_collar:
             raise DescriptionError(
                 f"{where} is that of a constraint; radius=, collar_radius= and bearing_distance= belong to "
                 "that of a joint; give sliding= in metres per second"

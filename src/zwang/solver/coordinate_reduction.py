@@ -174,12 +174,8 @@ def _scaled_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     sizes: dict[str, Any] = {}
     for name, row in zip(rows.names, rows.J, strict=True):
         sizes[name] = maximum(sizes.get(name, 0.0), max_abs(row))
-    scales = [divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names]
-    A = [[_scaled(s, x) for x in row] for s, row in zip(scales, rows.J, strict=True)]
-    b, violation = (
-        [s * x for s, x in zip(scales, values, strict=True)] for values in (rows.aref, rows.position)
-    )
-    return np.array(A).reshape(rows.J.shape), scalar_array(b), scalar_array(violation)
+    scales = scalar_array([divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names])
+    return scales[:, None] * rows.J, scales * rows.aref, scales * rows.position
 
 
 def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> CoordinateReduction:
@@ -223,34 +219,25 @@ def _by_selection(
 
 def gauss_jordan(
     T: np.ndarray, right: np.ndarray, pivots: tuple[Any, ...]
-) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
+) -> tuple[np.ndarray, np.ndarray, list[list[Any]]]:
     """(R, X, marks) of T x = right by Gauss-Jordan elimination with row-wise pivoting.
 
     Row i of R x = X determines the unknown that marks[i] marks, if any. pivots: decreasing lower bounds. For
     each bound in turn, every row without a pivot takes its largest entry as pivot if that is above the
     bound. A row that depends on the others has no mark, and the remainder of its right-hand side in X.
     """
-    R, X = [list(row) for row in T], [list(row) for row in right]
-    marks: list[list[Any]] = [[False] * T.shape[1] for _ in R]
+    (k, n), RX = T.shape, np.concatenate([T, right], axis=1).astype(object)
+    marks: list[list[Any]] = [[False] * n for _ in range(k)]
     for bound in pivots:
-        for i in range(len(R)):
-            _eliminate(R, X, marks, i, bound)
-    return R, X, marks
-
-
-def _eliminate(R: list[list[Any]], X: list[list[Any]], marks: list[list[Any]], i: int, bound: Any) -> None:
-    """Mark a pivot of row i if it has none, scale the row by it, and eliminate its column from the other
-    rows.
-    """
-    mark = _pivot(R[i], bound, logical_not(_any(marks[i])))
-    inverse = divide(1, where(_any(mark), _marked_entry(mark, R[i]), 1))
-    R[i], X[i] = ([_scaled(inverse, x) for x in values] for values in (R[i], X[i]))
-    for other in range(len(R)):
-        factor = _marked_entry(mark, R[other]) if other != i else 0
-        if not is_zero(factor):
-            R[other] = [_reduced(x, factor, y) for x, y in zip(R[other], R[i], strict=True)]
-            X[other] = [_reduced(x, factor, y) for x, y in zip(X[other], X[i], strict=True)]
-    marks[i] = [logical_or(old, new) for old, new in zip(marks[i], mark, strict=True)]
+        for i in range(k):
+            # a pivot of row i, if it has none; the row is scaled by it, and its column eliminated from others
+            mark = _pivot(RX[i, :n], bound, logical_not(_any(marks[i])))
+            RX[i] = RX[i] * divide(1, where(_any(mark), _marked_entry(mark, RX[i, :n]), 1))
+            for other in range(k):
+                if other != i:
+                    RX[other] = RX[other] - RX[i] * _marked_entry(mark, RX[other, :n])
+            marks[i] = [logical_or(old, new) for old, new in zip(marks[i], mark, strict=True)]
+    return RX[:, :n], RX[:, n:], marks
 
 
 def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
@@ -269,9 +256,7 @@ def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
 
 def _marked_entry(mark: list[Any], row: list[Any]) -> Any:
     """The marked entry, 0 if none is."""
-    return sum(
-        (where(m, x, 0) for m, x in zip(mark, row, strict=True) if m is not False and not is_zero(x)), start=0
-    )
+    return sum((where(m, x, 0) for m, x in zip(mark, row, strict=True)), start=0)
 
 
 def _marked(marks: list[list[Any]], values: list[Any], j: int) -> Any:
@@ -305,13 +290,3 @@ def _any(conditions: Any) -> Any:
 def _unit(i: int, j: int) -> int:
     """Entry of the identity matrix."""
     return 1 if i == j else 0
-
-
-def _scaled(s: Any, x: Any) -> Any:
-    """s x; zero by structure stays so."""
-    return 0 if is_zero(x) else s * x
-
-
-def _reduced(x: Any, factor: Any, y: Any) -> Any:
-    """x - factor y; x where y is zero by structure."""
-    return x if is_zero(y) else x - factor * y

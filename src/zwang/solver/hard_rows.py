@@ -20,7 +20,6 @@ from zwang.scalar import (
     cond,
     empty,
     fori_loop,
-    is_zero,
     lane_maximum,
     logical_and,
     logical_not,
@@ -267,11 +266,7 @@ def _row_arrays(
         X, g = carry
         J = np.array([gathered.J[i, e] for e in range(nv)])
         for start, B in link_jacobians:
-            w = [gathered.J[i, start + c] for c in range(6)]
-            for e in range(nv):
-                for x, b in zip(w, B[:, e], strict=True):
-                    if not is_zero(b):
-                        J[e] = J[e] + x * b
+            J = sum((gathered.J[i, start + c] * B[c] for c in range(6)), start=J)
         for e, x in enumerate(M.solve_transposed(J)):
             X = X.set((i, e), x)
         return X, g.set(i, J @ problem.a_free - gathered.aref[i])

@@ -121,7 +121,7 @@ def _residuals(rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
     scale: Any = SMALLEST_REFERENCE
     for i, hard in enumerate(rows.hard):
         if hard and rows.kinds[i] == "equality":
-            terms = [x * y for x, y in zip(rows.J[i], a, strict=True) if not is_zero(x)]
+            terms = [x * y for x, y in zip(rows.J[i], a, strict=True)]
             residuals[i] = sum(terms, start=0) - rows.aref[i]
             scale = maximum(scale, absolute(rows.aref[i]) + sum((absolute(x) for x in terms), start=0))
     return residuals, scale
@@ -129,10 +129,5 @@ def _residuals(rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
 
 def _magnitudes(A: Any, a: Any, b: Any) -> np.ndarray:
     """|b| + |A| |a| (k,): the sum of the absolute terms of each residual."""
-    return scalar_array(
-        [
-            absolute(y)
-            + sum((absolute(x * z) for x, z in zip(row, a, strict=True) if not is_zero(x)), start=0)
-            for row, y in zip(A, b, strict=True)
-        ]
-    )
+    terms = [[y, *(x * z for x, z in zip(row, a, strict=True))] for row, y in zip(A, b, strict=True)]
+    return scalar_array([sum(absolute(x) for x in own) for own in terms])

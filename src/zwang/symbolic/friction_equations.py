@@ -25,7 +25,7 @@ def load_names(mechanism: Mechanism) -> list[str]:
     found = []
     for law in coulomb_frictions(mechanism):
         found.append(law.constraint or law.joint or "")
-        if not is_zero(law.collar_radius):
+        if law.has_collar:
             found.append(_axial(law))
     return found
 
@@ -44,7 +44,7 @@ def friction_forces(mechanism: Mechanism, q: Any, v: Any, t: Any, loads: Mapping
         load = loads[law.constraint or law.joint or ""]
         if law.radius is not None:
             load = law.radius * load
-        if not is_zero(law.collar_radius):
+        if law.has_collar:
             load = load + law.collar_radius * loads[_axial(law)]
         bound = formula(mechanism, law.coefficient, q, t) * load
         direction = scalar.substitute(sp.sign(_SPEED), {_SPEED: u})

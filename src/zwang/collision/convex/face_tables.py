@@ -19,15 +19,14 @@ CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
 
 
 class FlatFaces(NamedTuple):
-    """The faces begin, ..., end - 1 of tables with the faces of one or more shapes, each in its own axes.
+    """Tables of the faces of one or more shapes, each in its own axes.
 
     normals (n, 3): outward. corners (m, 3): of each polygon, clockwise seen from outside, and the first one
     again, to be multiplied by `scale`. vertices (m,): the number of the vertex at each corner, among those of
-    all shapes. starts (n,): the number of the first corner of each face. counts (n,): of the corners. ranges:
-    the first face of each shape, and the number of all. faces_at (k,), corners_at (k,): the faces at each
-    vertex, and its number among their corners, for one vertex after the other; starts_at: the first of each.
-    degree, most: the largest number of faces at one vertex, and of corners of a face. begin, end may be
-    traced indices.
+    all shapes. starts (n,): the number of the first corner of each face. counts (n,): of the corners.
+    faces_at (k,), corners_at (k,): the faces at each vertex, and its number among their corners, for one
+    vertex after the other; starts_at: the first of each. degree, most: the largest number of faces at one
+    vertex, and of corners of a face.
     """
 
     normals: Table
@@ -38,16 +37,9 @@ class FlatFaces(NamedTuple):
     starts_at: Table
     starts: Table
     counts: Table
-    ranges: Table
     scale: tuple[Any, Any, Any]
     degree: int
     most: int
-    begin: Any
-    end: Any
-
-    def of(self, shape: Any) -> FlatFaces:
-        """The faces of the shape with this index."""
-        return self._replace(begin=self.ranges[shape], end=self.ranges[shape + 1])
 
     def corner(self, face: Any, k: Any) -> np.ndarray:
         """Corner k of a face; both are indices that are equal in all lanes."""
@@ -83,10 +75,6 @@ class FlatFaces(NamedTuple):
     def over_corners(self, face: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """The carry after `carry = body(k, carry)` for every corner k of a face."""
         return fori_loop(0, self.counts[face], body, carry, unroll=False)
-
-    def over_faces(self, body: Callable[[Any, Any], Any], carry: Any, *, unroll: bool | None = None) -> Any:
-        """The carry after `carry = body(k, carry)` for every face k."""
-        return fori_loop(self.begin, self.end, body, carry, unroll=unroll)
 
 
 class Faces(NamedTuple):
@@ -144,8 +132,7 @@ def _tables(shapes: Sequence[Faces]) -> FlatFaces:
     return FlatFaces(
         table(np.concatenate([faces.normals for faces in shapes])), table(points[vertices]), table(vertices),
         table(faces_at[order]), table(corners_at[order]), table(np.cumsum([0, *degrees])),
-        table(starts), table(counts), table(np.cumsum([0, *(len(faces.polygons) for faces in shapes)])),
-        (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts), 0, len(counts),
+        table(starts), table(counts), (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts),
     )  # fmt: skip
 
 

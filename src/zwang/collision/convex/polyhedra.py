@@ -165,9 +165,8 @@ class Polyhedron:
         return fori_loop(0, len(vertices), visit, (np.inf, 0.0), unroll=False)[1]
 
     def faces(self, *, clockwise: bool = True) -> FlatFaces | None:
-        """Its flat faces, or None. clockwise: the order of their corners, as seen from outside."""
-        found = self.tables.clockwise if clockwise else self.tables.counterclockwise
-        return None if found is None else found.of(self.number)
+        """Its tables' flat faces, or None. clockwise: the order of their corners, as seen from outside."""
+        return self.tables.clockwise if clockwise else self.tables.counterclockwise
 
 
 def polyhedron_of(sizes: Any) -> Polyhedron:
