@@ -2,16 +2,22 @@
 row.
 """
 
+import mujoco
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zwang as zw
 from tests.cases import references
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.ir.interpreter import interpret
 from zwang.constraint.softness import impedance, reference, regularisation, response, soft_rows
+from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.joints import Softness
+from zwang.simulation.step import step, step_settings
 
 ROWS = references("softness", "A09_mujoco_solref_solimp")
 FORCE_TYPE = {
@@ -57,6 +63,72 @@ def test_soft_rows_have_mujocos_regularisation(row):
     np.testing.assert_allclose(rows.R.astype(float), row["efc_R"], rtol=1e-10)
     np.testing.assert_allclose(rows.D.astype(float), row["efc_D"], rtol=1e-10)
     np.testing.assert_allclose(rows.aref.astype(float), row["efc_aref"], rtol=1e-10, atol=1e-10)
+
+
+# formulas of their own: no width, equal impedances, a linear course, a mixture of both formats of solref
+SPECIAL = [
+    ((0.05, 0.8), (0.4, 0.9, 0.0, 0.5, 2.0)),
+    ((0.05, 0.8), (0.6, 0.6, 0.01, 0.5, 2.0)),
+    ((0.05, 0.8), (0.4, 0.9, 0.01, 0.3, 1.0)),
+    ((0.05, 0.8), (0.4, 0.9, 0.01, 0.3, 2.5)),
+    ((-300.0, -20.0), (0.4, 0.9, 0.01, 0.3, 3.0)),
+    ((-300.0, 0.5), (0.4, 0.9, 0.01, 0.3, 2.0)),
+    ((0.05, -20.0), (0.4, 0.9, 0.01, 0.3, 2.0)),
+]
+
+
+def test_special_softness_is_mujocos_as_numbers_and_traced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for the warning of a mixture, which MuJoCo writes to a file
+    program = trace(lambda s, i, r: [*reference(s, i), impedance(i, r)], {"solref": 2, "solimp": 5, "r": ()})
+    for solref, solimp in SPECIAL:
+        for r in (0.0, 0.002, -0.006, 0.5):
+            expected = mujoco_response(solref, solimp, r)
+            found = [*reference(solref, solimp), impedance(solimp, r)]
+            np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-12)
+            traced = interpret(program, {"solref": [solref], "solimp": [solimp], "r": [[r]]})["out"][0]
+            np.testing.assert_allclose(traced, expected, rtol=1e-12)
+
+
+def mujoco_response(solref, solimp, r):
+    """K, B and d of a joint equality at the violation r."""
+    numbers = [" ".join(map(str, x)) for x in (solref, solimp)]
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><option><flag refsafe='disable'/></option><worldbody><body><joint name='z' type='slide'/>"
+        "<geom size='0.1'/></body></worldbody><equality><joint joint1='z' polycoef='0 0 0 0 0' "
+        f"solref='{numbers[0]}' solimp='{numbers[1]}'/></equality></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    data.qpos[0] = r
+    mujoco.mj_forward(model, data)
+    return data.efc_KBIP.reshape(-1, 4)[0, :3]
+
+
+def test_contact_parameters_that_are_symbols_act_as_their_numbers():
+    """Of two surfaces that are mixed; among the values are those for which a formula has special cases."""
+    names = "solmix first second d0 dw width midpoint power".split()
+    fast = zw.compile(on_floor(*sp.symbols(names, real=True)))
+    q, v, none = [0.0995, 0.098], [-0.1, 0.2], [0.0, 0.0]
+    for values in (
+        (0.0, 0.02, 1.0, 0.9, 0.95, 0.001, 0.5, 2.0),
+        (1.0, 0.02, 1.0, 0.9, 0.9, 0.001, 0.5, 1.0),
+        (1.0, 0.05, 1.0, 0.8, 0.95, 0.0, 0.5, 2.0),
+        (3.0, -500.0, -30.0, 0.8, 0.95, 0.01, 0.3, 2.5),
+    ):
+        found = fast.step(q, v, none, step=0.002, params=dict(zip(names, values, strict=True)))
+        floats = step_settings(on_floor(*values), 0.002)
+        expected = step(floats, State(np.array(q), np.array(v), np.zeros(0)), np.array(none), 0).state
+        np.testing.assert_allclose(found.v, np.array(expected.v, float), rtol=1e-9)
+
+
+def on_floor(solmix, first, second, *solimp):
+    """Two balls on slides above a floor with another softness."""
+    own = zw.Surface(solmix=solmix, solref=(first, second), solimp=solimp)
+    floor = zw.Plane(surface=zw.Surface(solmix=0.0, solref=(0.03, 0.8), solimp=solimp))
+    bodies = [
+        zw.Body(name, joint=zw.Prismatic(name), mass=mass, geometry=[zw.Sphere(radius=0.1, surface=own)])
+        for name, mass in (("light", 1.0), ("heavy", 2.0))
+    ]
+    return zw.Mechanism(bodies=bodies, geometry=[floor])
 
 
 numbers = st.floats(0.01, 0.99)
