@@ -91,6 +91,37 @@ def test_only_structure_depends_on_whether_values_are_constants():
     assert found == set(ALLOWED)
 
 
+def unexplained(text: str) -> list[str]:
+    """The numbers at the top of a module without a comment, on their lines or above, or a docstring below."""
+    lines, body = text.splitlines(), ast.parse(text).body
+    found = []
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.Assign) or not is_number(node.value):
+            continue
+        own = "#" in "".join(lines[node.lineno - 1 : node.end_lineno]) or lines[node.lineno - 2].startswith(
+            "#"
+        )
+        if not (own or (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant))):
+            found.append(ast.unparse(node))
+    return found
+
+
+def is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.Tuple):
+        return all(map(is_number, node.elts))
+    number = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(number, ast.Constant) and isinstance(number.value, int | float)
+
+
+def test_every_number_has_a_sentence():
+    for package in (*PACKAGES, "algebra"):
+        for file in (SOURCE / package).rglob("*.py"):
+            assert not unexplained(file.read_text(encoding="utf-8")), file
+    assert unexplained(
+        '"""A."""\nA = -1\nB = 2  # why\nC = 3\n"""why"""\n# why\nD, E = 1, 2.0\nF = f(1)'
+    ) == ["A = -1"]
+
+
 def test_the_questions_are_found():
     assert branches("def f(x):\n    if is_zero(x):\n        return 0") == {"f"}
     assert branches(

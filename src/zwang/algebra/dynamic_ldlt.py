@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from zwang.algebra.blocked_ldlt import with_values
 from zwang.scalar import MutableArray, Table, empty, fori_loop, table
 
-SIDE = 4
+SIDE = 4  # of a block, whose entries fit into the vector registers
 BLOCK = SIDE * SIDE
 IN_BLOCK = range(SIDE)
 

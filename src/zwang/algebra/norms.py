@@ -1,4 +1,4 @@
-"""Norms of vectors of any scalar, and the precision of a scalar."""
+"""Norms of vectors of any scalar, and the precision and the resolution of numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from zwang.scalar import absolute, equal, maximum, sqrt
 
+TINY = 1e-15  # MuJoCo's mjMINVAL, below which a number counts as zero
 DOUBLE_RESOLUTION = 1e-12  # a relative difference that double precision resolves and single precision not
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
 
-PARALLEL = 1e-12
+PARALLEL = 1e-12  # largest entry of the cross product of parallel unit vectors
 LEAST_LENGTH = 1e-9  # shortest vector that has a direction
-ROTATION_TOLERANCE = 1e-6
+ROTATION_TOLERANCE = 1e-6  # of R R^T = 1, for rotations with few digits
 
 
 def skew(a: Any) -> np.ndarray:

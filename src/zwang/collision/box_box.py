@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.sphere_capsule_cylinder import select_contact
 from zwang.scalar import (

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.scalar import divide, less, logical_and, sqrt, where
 
 # [m] distance of a contact point that does not exist; above every margin, finite in single precision
 FAR = 1e10
-TINY = 1e-15  # MuJoCo's mjMINVAL
 
 
 class ContactPoint(NamedTuple):

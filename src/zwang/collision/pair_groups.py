@@ -21,7 +21,7 @@ from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
-_POSE_SIZE = 12
+_POSE_SIZE = 12  # entries of R and p
 
 
 class StoredPlacements:

@@ -18,7 +18,7 @@ from zwang.mechanism.numbers import Names, Numbers
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import are_constant, divide, logical_and, maximum, minimum, where
 
-SMALLEST_FRICTION = 1e-5
+SMALLEST_FRICTION = 1e-5  # MuJoCo's mjMINMU
 MOST_PRISMS = 2000  # of a height field under one shape
 MOST_CANDIDATES = 600_000
 """The largest number of pairs of shapes: about 6 microseconds and 600 bytes each before the first step."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame, unit
 from zwang.collision.convex.face_tables import FlatFaces
 from zwang.collision.convex.polygons import Polygon, large_quadrilateral, no_corners
 from zwang.collision.convex.polyhedra import polyhedron_of

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.collision.shapes import sizes_of, type_of_shape
 from zwang.kinematics.poses import Pose
@@ -32,7 +33,6 @@ from zwang.scalar import (
 
 NOTHING = 1e10
 """The distance of a ray that meets nothing [m], above every distance in a model."""
-TINY = 1e-15
 
 
 class RayHit(NamedTuple):

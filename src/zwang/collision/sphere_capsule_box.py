@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame
+from zwang.algebra.norms import TINY
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.shapes import PlacedShape
 from zwang.collision.sphere_capsule_cylinder import select_contact
 from zwang.scalar import (

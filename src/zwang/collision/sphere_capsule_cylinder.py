@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import FAR, TINY, ContactPoint, contact_frame, unit
+from zwang.collision.contact_point import FAR, ContactPoint, contact_frame, unit
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     absolute,

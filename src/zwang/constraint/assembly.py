@@ -13,10 +13,10 @@ from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 
-TOLERANCE = 1e-12
-ITERATIONS = 200
+TOLERANCE = 1e-12  # [rad or m] of the violations
+ITERATIONS = 200  # of steps of limited length, from a start that may be far from assembled
 LARGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
-RANK_TOLERANCE = 1e-10
+RANK_TOLERANCE = 1e-10  # singular values of redundant rows, relative to the largest
 SHOWN_COORDINATES = 12  # coordinates in a message
 HELD_SPEED = "held speed "  # before the name of a row
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.collision import ContactPoint, Pair, PlacedShape
 from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Cone, JointScrews, Rows, rows_of_kind
 from zwang.constraint.softness import (
-    TINY,
     hard_softness_rows,
     impedance,
     reference,

@@ -40,7 +40,7 @@ from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import divide, maximum, sqrt
 
 VELOCITY_LEVEL = (NoSideSlip, Rolling, Holonomic, Pfaffian)
-SMALLEST_INVERSE_WEIGHT = 1e-12
+SMALLEST_INVERSE_WEIGHT = 1e-12  # of a row that moves almost nothing
 
 
 class VelocityLevelRows(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor
-from zwang.constraint.softness import TINY
+from zwang.algebra.norms import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.jacobians import placement_jacobian

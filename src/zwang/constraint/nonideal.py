@@ -38,7 +38,7 @@ from zwang.scalar import (
     while_loop,
 )
 
-ITERATIONS = 60
+ITERATIONS = 60  # of all sizes in turn; many are needed near a paradox only
 TOLERANCE = 1e-12  # relative, of the sizes, or of an affine law against its tangent
 SINGLE_TOLERANCE = 1e-4  # the same in single precision
 LARGEST_FORCE = 1e50  # [N] above this the iteration has diverged

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.constraint.rows import Rows, per_row, rows_of_kind
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, minimum, power, where
 
-SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999
-TINY = 1e-15
+SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999  # MuJoCo's mjMINIMP and mjMAXIMP
 PENETRATION_CORRECTION = 0.2  # the part of a hard contact's penetration that is corrected in one step
 LARGEST_CORRECTION_SPEED = 1.0  # [m/s or rad/s] of that correction, so that deep penetrations are not ejected
 

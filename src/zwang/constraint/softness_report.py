@@ -10,7 +10,7 @@ from zwang.errors import DescriptionError
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.type_validation import validated_arguments
 
-BISECTIONS = 200
+BISECTIONS = 200  # which end at neighbouring floats
 
 
 @dataclass(frozen=True)

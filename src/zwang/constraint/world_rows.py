@@ -20,13 +20,10 @@ from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, cond, empty, equal, is_zero
 from zwang.scalar.compact_loop import Appender, compact, pack_signs
 
-MOST_DENSE_ENTRIES = (
-    64  # in rows on several velocities, which are compared with the number of every row of a world
-)
+MOST_DENSE_ENTRIES = 64  # of rows on several velocities, whose number is compared with all of a world
 FEWEST_VELOCITIES = 20  # of a tree on average, from which on worlds have their own rows
-# Worlds have their own rows up to these numbers, because the Delassus matrix has an append for every two.
-MOST_PATH_LINKS = 3000  # links on the paths from all links to the world
-MOST_ROWS = 1000
+MOST_PATH_LINKS = 3000  # from all links to the world, up to which the code is small enough for own rows
+MOST_ROWS = 1000  # up to which the Delassus matrix, which grows with their square, is small enough
 FORCE_BOUNDS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "equality": lambda bound: (-np.inf, np.inf),
     "friction": lambda bound: (-bound, bound),

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from zwang.algebra.norms import TINY
 from zwang.mechanism.force_elements import Muscle
 from zwang.scalar import clip, is_zero, less, less_equal, maximum, where
-
-TINY = 1e-15  # s: lower bound of a time constant
 
 
 def muscle_force(muscle: Muscle, length: Any, speed: Any, activation: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
@@ -21,7 +22,6 @@ from zwang.mechanism.tree import WORLD, Placement
 from zwang.scalar import absolute, cos, divide, less, sin, tan, where
 
 AXES = ("x_axis", "y_axis", "z_axis")
-TINY = 1e-15
 
 
 # ------------------------------------------------------------------------------------ accelerations, wrenches

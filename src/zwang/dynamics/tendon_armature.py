@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.tendon_inertia import TendonInertia, TendonSegment
 from zwang.scalar import divide, less, sqrt, where
-
-TINY = 1e-15  # m: a shorter segment has no direction
 
 
 def tendon_mass_matrix(kinematics: Kinematics) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, placement_pose
@@ -15,8 +16,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import are_constant, divide, less, sqrt, where
-
-TINY = 1e-15  # m: a shorter segment has no direction
 
 
 class PathPoint(NamedTuple):

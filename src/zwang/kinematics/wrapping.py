@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.kinematics.inside_wrapping import touching_point
 from zwang.kinematics.poses import Pose
@@ -34,7 +35,6 @@ from zwang.scalar import (
 )
 
 PI = float(np.pi)
-TINY = 1e-15  # m: a shorter vector has no direction
 
 
 class WrappedSegment(NamedTuple):

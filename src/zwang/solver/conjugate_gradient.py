@@ -14,8 +14,8 @@ from zwang.scalar import MutableArray, logical_and, logical_not, maximum, where,
 from zwang.solver.primal_cost import PrimalCost
 from zwang.solver.solution import SMALLEST_SCALE, Solution
 
-TOLERANCE = 1e-12
-ITERATIONS = 2000
+TOLERANCE = 1e-12  # of the gradient, relative to the largest force in it
+ITERATIONS = 2000  # the limit
 
 
 class _ConjugateGradientState(NamedTuple):

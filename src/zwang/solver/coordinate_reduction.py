@@ -37,8 +37,7 @@ from zwang.scalar import (
 from zwang.solver.solution import Solution
 
 # Pivots above this are eliminated first: a row that passes through zero, as those of loops do, has a large
-# relative
-# error there. Rows are scaled so that the largest entry of each constraint is 1.
+# relative error there. Rows are scaled so that the largest entry of each constraint is 1.
 STRONG_PIVOT = 0.1
 WEAK_PIVOT = 1e-7  # a row whose largest remaining entry is below this depends on the others, ...
 VIOLATION_FACTOR = (
@@ -49,7 +48,7 @@ INCONSISTENT_REMAINDER = (
     0.3  # remainder of a dependent row's right-hand side above which it contradicts the others
 )
 RELATIVE_RIDGE = 1e-9  # of the normal equations for the forces, removed again by iterative refinement
-REFINEMENTS = 3
+REFINEMENTS = 3  # of the forces of least norm
 
 
 class CoordinateReduction(NamedTuple):

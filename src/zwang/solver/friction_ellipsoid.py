@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import cholesky_solve
+from zwang.algebra.norms import TINY
 from zwang.scalar import equal, logical_and, logical_not, maximum, sqrt, where, while_loop
 
-ITERATIONS = 20
+ITERATIONS = 20  # of Newton's method on the multiplier, as in MuJoCo
 TOLERANCE = 1e-10  # of |x|^2 - r^2, of the multiplier's change, and of the determinant or the pivots
-TINY = 1e-15
 
 
 class _Iterate(NamedTuple):

@@ -35,10 +35,10 @@ from zwang.scalar import (
 from zwang.solver.hard_contact import ContactForces, ContactProblem, contact_law, linear_system
 
 ETA = 1e-7  # added to G, relative to its diagonal, whose effect the proximal point method removes
-ITERATIONS = 40
+ITERATIONS = 40  # the limit; each reduces the effect of ETA
 TOLERANCE = 1e-14  # of a change, relative to the largest derivative of a force
 STATUS_CHANGE = 1e-3  # of an entry of B, above which a block has another status
-NULL_SPACE_ITERATIONS = 3
+NULL_SPACE_ITERATIONS = 3  # which leave of a force its part that G does not determine
 LEAST_NULL_SPACE, LEAST_EFFECT = 1e-4, 1e-5  # relative sizes of forces that are not determined, and of G f
 
 

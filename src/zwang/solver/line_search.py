@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, where, while_loop
 
-ITERATIONS = 50
+ITERATIONS = 50  # the limit of slopes, as in MuJoCo
 SMALLEST_BRACKET = 1e-3  # relative to the upper end of the bracket, and times the tolerance
 UNBOUNDED = 1e30  # the upper end of a bracket that has none yet
 

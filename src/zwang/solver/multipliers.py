@@ -33,7 +33,7 @@ from zwang.scalar import (
 from zwang.solver.solution import Solution
 
 PENALTY_COMPLIANCE = 1e-5  # rho, relative to the inverse weight of a row
-ITERATIONS = 200
+ITERATIONS = 200  # the limit; see the module
 TOLERANCE = 1e-11  # of the change of the forces, relative
 ROUNDING = 2e-15  # of a residual, relative to the terms that it is the sum of
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other

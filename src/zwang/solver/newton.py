@@ -26,7 +26,7 @@ from zwang.solver.primal_form import primal_form
 from zwang.solver.solution import Solution
 
 TOLERANCE = 1e-11  # of the error, relative to the largest force in it
-ITERATIONS = 100
+ITERATIONS = 100  # the limit, as in MuJoCo
 SMALLEST_STEP = 1e-14  # relative to the unknowns; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...

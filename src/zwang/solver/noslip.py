@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SimulationError
@@ -43,7 +44,6 @@ from zwang.solver.noslip_problem import NoslipProblem
 from zwang.solver.solution import Solution
 
 SMALLEST_DIAGONAL = 1e-10  # of A in a contact
-TINY = 1e-15
 ALLOWED_INCREASE = 1e-10  # of the cost in the update of a contact; a larger one is undone
 
 

@@ -20,8 +20,8 @@ from zwang.scalar import zeros
 from zwang.solver.cones import projected
 from zwang.solver.solution import Solution
 
-TOLERANCE = 1e-13
-ITERATIONS = 100_000
+TOLERANCE = 1e-13  # of the change of a force, relative to the largest
+ITERATIONS = 100_000  # the limit; convergence is linear
 
 
 def projected_gauss_seidel(

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.collision.contact_point import TINY, contact_frame, unit
+from zwang.algebra.norms import TINY
+from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import ConvexShape, without_derivatives_of_shapes
 from zwang.scalar import (

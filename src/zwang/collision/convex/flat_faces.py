@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.contact_point import TINY
+from zwang.algebra.norms import TINY
 from zwang.collision.convex.face_tables import FlatFaces
 from zwang.collision.convex.gjk import select_array
 from zwang.collision.convex.polyhedra import polyhedron_of

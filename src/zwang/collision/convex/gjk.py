@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import TINY
 from zwang.collision.convex.support_functions import ConvexShape
 from zwang.scalar import (
     clip,
@@ -30,7 +30,7 @@ from zwang.scalar import (
 
 TOLERANCE = 1e-10  # of a distance, relative to the size of the shapes; Newton's method takes it from there
 OVERLAP = 1e-9  # distance below which cores count as overlapping, relative to their size
-ITERATIONS = 100
+ITERATIONS = 100  # the limit
 
 
 class Simplex(NamedTuple):

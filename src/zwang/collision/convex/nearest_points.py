@@ -49,7 +49,7 @@ from zwang.scalar import (
 )
 
 SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
-PENETRATION_ITERATIONS = 50
+PENETRATION_ITERATIONS = 50  # the limit of directions
 NEXT = 1e-3  # [rad] between directions whose points are nearly the same
 PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
 

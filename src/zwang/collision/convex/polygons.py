@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.contact_point import TINY
+from zwang.algebra.norms import TINY
 from zwang.scalar import (
     MutableArray,
     absolute,

@@ -20,7 +20,7 @@ from zwang.mechanism.geometry import Mesh, MeshHull
 from zwang.scalar import Table, for_each, fori_loop, table, without_derivatives
 
 FEWEST = 64  # vertices from which on cells of directions are faster than a loop over all vertices
-LARGEST_FACE_COUNT = 300
+LARGEST_FACE_COUNT = 300  # of a hull; the normals of larger ones are not tried as directions
 
 
 class VertexHull:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import TINY, unit
+from zwang.collision.contact_point import unit
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import Table, copysign, less, maximum, sqrt, where, without_derivatives

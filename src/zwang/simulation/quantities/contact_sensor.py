@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.collision import CollisionShape, Pair
 from zwang.collision.rays import is_inside
@@ -19,8 +20,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import CONTACT_DATA, ContactSensor
 from zwang.scalar import absolute, less, logical_and, logical_not, logical_or, maximum, sqrt, where
 from zwang.simulation.quantities.contact_forces import ContactState
-
-TINY = 1e-15
 
 
 class _Match(NamedTuple):
