@@ -424,10 +424,11 @@ def rows_of_kind(
     """
     n = len(aref)
     values = aref, R, position, velocity, margin, impedance, inverse_weight, bound, active
-    fields_of_rows = [scalar_array(per_row(x, n)) for x in values]
-    return Rows(
-        (names,) * n if isinstance(names, str) else tuple(names), (kind,) * n, np.array(J), *fields_of_rows
+    fields_of_rows: dict[str, Any] = dict(
+        zip(PER_ROW, (scalar_array(per_row(x, n)) for x in values), strict=True)
     )
+    names = (names,) * n if isinstance(names, str) else tuple(names)
+    return Rows(names, (kind,) * n, np.array(J), **fields_of_rows)
 
 
 def per_row(value: Any, n: int) -> list[Any]:

@@ -184,17 +184,9 @@ def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> Co
     """
     k, n = A.shape
     R, X, marks = gauss_jordan(A, b.reshape(k, 1), pivots)
-    is_dependent = [_any(marks[i][j] for i in range(k)) for j in range(n)]
-    V = np.array(
-        [[_unit(j, m) - _marked(marks, [row[m] for row in R], j) for m in range(n)] for j in range(n)]
-    )
-    p = scalar_array([_marked(marks, [x[0] for x in X], j) for j in range(n)])
-    return CoordinateReduction(
-        V.reshape(n, n),
-        p,
-        tuple(logical_not(x) for x in is_dependent),
-        inconsistent=_inconsistent(marks, X, 0),
-    )
+    is_unknown = tuple(logical_not(_any(column)) for column in marks.T)
+    V, p = np.eye(n, dtype=int) - _by_mark(marks, R), _by_mark(marks, X)[:, 0]
+    return CoordinateReduction(V, p, is_unknown, inconsistent=_inconsistent(marks, X, 0))
 
 
 def _by_selection(
@@ -203,22 +195,20 @@ def _by_selection(
     """Reduction for given z: S a = z and A a = b together are solved for a. Some row must determine each
     entry.
     """
-    (k, n), m = A.shape, len(S)
+    k, m = len(A), len(S)
     right = np.zeros((m + k, m + 1), int).astype(object)
     right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
     _, X, marks = gauss_jordan(np.concatenate([S, A]), right, (*pivots, SINGULAR_PIVOT))
-    is_determined = [_any(row[j] for row in marks) for j in range(n)]
-    constrained = _any(_has_remainder(marks[i], X[i][:m]) for i in range(m + k))
-    dependent = logical_or(constrained, _any(logical_not(x) for x in is_determined))
-    V = np.array([[_marked(marks, [x[c] for x in X], j) for c in range(m)] for j in range(n)])
-    p = scalar_array([_marked(marks, [x[m] for x in X], j) for j in range(n)])
+    constrained = _any(_has_remainder(mark, x[:m]) for mark, x in zip(marks, X, strict=True))
+    dependent = logical_or(constrained, _any(logical_not(_any(column)) for column in marks.T))
     inconsistent = logical_and(logical_not(dependent), _inconsistent(marks, X, m))
-    return CoordinateReduction(V.reshape(n, m), p, (True,) * m, dependent, inconsistent)
+    a = _by_mark(marks, X)
+    return CoordinateReduction(a[:, :m], a[:, m], (True,) * m, dependent, inconsistent)
 
 
 def gauss_jordan(
     T: np.ndarray, right: np.ndarray, pivots: tuple[Any, ...]
-) -> tuple[np.ndarray, np.ndarray, list[list[Any]]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(R, X, marks) of T x = right by Gauss-Jordan elimination with row-wise pivoting.
 
     Row i of R x = X determines the unknown that marks[i] marks, if any. pivots: decreasing lower bounds. For
@@ -226,7 +216,7 @@ def gauss_jordan(
     bound. A row that depends on the others has no mark, and the remainder of its right-hand side in X.
     """
     (k, n), RX = T.shape, np.concatenate([T, right], axis=1).astype(object)
-    marks: list[list[Any]] = [[False] * n for _ in range(k)]
+    marks = np.full((k, n), False, dtype=object)
     for bound in pivots:
         for i in range(k):
             # a pivot of row i, if it has none; the row is scaled by it, and its column eliminated from others
@@ -239,7 +229,7 @@ def gauss_jordan(
     return RX[:, :n], RX[:, n:], marks
 
 
-def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
+def _pivot(row: np.ndarray, bound: Any, needed: Any) -> list[Any]:
     """For each entry whether it is the pivot: the first of the largest entries, if it is above the bound."""
     candidates = [j for j, x in enumerate(row) if not is_zero(x)]
     size = max_abs(row[j] for j in candidates)
@@ -253,22 +243,23 @@ def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
     return mark
 
 
-def _marked_entry(mark: list[Any], row: list[Any]) -> Any:
-    """The marked entry, 0 if none is."""
-    return sum((where(m, x, 0) for m, x in zip(mark, row, strict=True)), start=0)
+def _marked_entry(mark: Any, values: Any) -> Any:
+    """The marked one of the values, 0 if none is."""
+    return sum((where(m, x, 0) for m, x in zip(mark, values, strict=True)), start=0)
 
 
-def _marked(marks: list[list[Any]], values: list[Any], j: int) -> Any:
-    """The value of the row that marks unknown j, 0 if none does."""
-    return _marked_entry([mark[j] for mark in marks], values)
+def _by_mark(marks: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """C^T X: for each unknown the row of X that determines it, zeros if none does."""
+    entries = [[_marked_entry(mark, values) for values in X.T] for mark in marks.T]
+    return np.array(entries).reshape(marks.shape[1], X.shape[1])
 
 
-def _has_remainder(mark: list[Any], values: list[Any]) -> Any:
+def _has_remainder(mark: Any, values: Any) -> Any:
     """Whether a row without a pivot has a nonzero remainder in these of its right-hand sides."""
     return logical_and(logical_not(_any(mark)), max_abs(values) > INCONSISTENT_REMAINDER)
 
 
-def _inconsistent(marks: list[list[Any]], X: list[list[Any]], c: int) -> Any:
+def _inconsistent(marks: np.ndarray, X: np.ndarray, c: int) -> Any:
     """Whether a dependent row contradicts the others in right-hand side c, relative to the largest
     right-hand side.
     """
@@ -284,8 +275,3 @@ def _any(conditions: Any) -> Any:
     for condition in conditions:
         found = logical_or(found, condition)
     return found
-
-
-def _unit(i: int, j: int) -> int:
-    """Entry of the identity matrix."""
-    return 1 if i == j else 0
