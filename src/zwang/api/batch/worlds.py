@@ -19,11 +19,12 @@ from zwang.api.arguments.validation import checked_mechanism
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
+from zwang.api.batch.world_stepping import WorldStepping
 from zwang.api.compilation.programs import WARM_START, compile_function
 from zwang.api.functions.sensor_functions import by_sensor
 from zwang.api.runs.compiled_rollout import step_function
+from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.compiler.runtime.rollout_kernel import Rollout
 from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
@@ -126,13 +127,14 @@ class Worlds:
         (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError and ArgumentError. A control
         that is not finite makes its world fail.
         """
-        if control is not None:
+        is_read = self._stepping.may_read(control)
+        if control is not None and not is_read:
             self._set_control(control)
         if substeps != 1:
             self._check_substeps(substeps)
         if substeps != self._substeps:
             self._set_substeps(substeps)
-        self._rollout.run(substeps)
+        self._stepping.run(substeps, control if is_read else None)
 
     def reset(
         self,
@@ -402,10 +404,7 @@ class Worlds:
                 f"observation {name}": x.reshape(self.count, -1) for name, x in self._observation.items()
             }
             observed = Rollout(after, [own[port.name] for port in after.program.inputs], self.count, values)
-        inputs = [*self._inputs.values()]
-        self._rollout = Rollout(
-            self._step, inputs, self.count, self._state, before=self._before, then=observed
-        )
+        self._stepping = WorldStepping(self._step, self._inputs, self._state, self._before, observed)
         self._set_substeps(1)
 
     def _set_substeps(self, substeps: int) -> None:

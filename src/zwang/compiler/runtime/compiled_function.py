@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.ir.program import Block, Cond, For, Port, Program, While, nonempty_ports
+from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.direct_call import DirectCall, direct_call
 from zwang.compiler.runtime.kernel import Kernel, inner_loop, int64_array
 from zwang.compiler.runtime.processor import host
-from zwang.compiler.runtime.threads import COMPILE_LOCK, cores, run_pieces
+from zwang.compiler.runtime.threads import COMPILE_LOCK, cores
 from zwang.compiler.runtime.ufunc import UniversalFunction
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.scalar.real import REAL, real_array, remedy_for
@@ -29,8 +29,6 @@ WORTH_THREADS = 1_000_000  # of a call from which on several threads are used
 WORTH_INTERRUPTING = (
     10_000_000  # of a call on one thread from which on it is split so that it can be interrupted
 )
-LARGEST_PIECE = 20_000_000  # of one piece of work: some hundredths of a second
-PIECES_PER_THREAD = 4  # so that the threads finish at about the same time
 ASSUMED_ITERATIONS = 10  # of a `while`, in the estimate of the cost of a program
 UNLIMITED = 2**62
 
@@ -182,7 +180,7 @@ class CompiledFunction:
         function = self._ufunc_of_checked_calls(self.kernel(worlds))
         failures = self._checked_dispatch[DISPATCH.index("failures")]
         if worlds > self._max_direct_worlds:
-            self._call_in_threads(function.call, nonempty, written)
+            self._call_in_threads(arrays, results)
         else:
             function.call(*nonempty, out=tuple(written))
         if self._checked_dispatch[DISPATCH.index("failures")] != failures:
@@ -232,26 +230,20 @@ class CompiledFunction:
             )
         return converted
 
-    def _call_in_threads(
-        self, call: Callable[..., Any], arrays: list[np.ndarray], results: list[np.ndarray]
-    ) -> None:
-        """A call split along its longest leading axis; the length of each piece is a multiple of the
-        lanes.
-        """
-        batch = results[0].shape[:-1]
-        axis = int(np.argmax(batch))
-        broadcast = [np.broadcast_to(array, (*batch, array.shape[-1])) for array in arrays]
-        length = batch[axis]
-        largest = LARGEST_PIECE * self.lanes * length // (self.cost * int(np.prod(batch, dtype=np.int64)))
-        piece = max(1, min(-(-length // (self.threads * PIECES_PER_THREAD)), largest))
-        piece = -(-piece // self.lanes) * self.lanes
-        edges = [*range(0, length, piece), length]
-
-        def work(begin: int, end: int) -> None:
-            part = (slice(None),) * axis + (slice(begin, end),)
-            call(*(array[part] for array in broadcast), out=tuple(result[part] for result in results))
-
-        run_pieces(work, list(pairwise(edges)), self.threads, is_short=largest >= length)
+    def _call_in_threads(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """A call as a rollout of one step, whose worlds several threads share."""
+        worlds, batch = math.prod(results[0].shape[:-1]), results[0].shape[:-1]
+        flat = [
+            np.broadcast_to(array, (*batch, size)).reshape(worlds, size)
+            for array in arrays
+            for size in array.shape[-1:]
+        ]
+        written = [result.reshape(worlds, result.shape[-1]) for result in results]
+        names = [port.name for port in self.program.outputs]
+        Rollout(self, flat, worlds, dict(zip(names, written, strict=True))).run(1)
+        for result, rows in zip(results, written, strict=True):
+            if not np.may_share_memory(result, rows):  # its worlds are not at equal distances
+                result[...] = rows.reshape(result.shape)
 
 
 # ----------------------------------------------------------------------------------------------- settings

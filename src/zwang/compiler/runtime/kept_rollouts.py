@@ -15,17 +15,12 @@ import numpy as np
 
 from zwang.compiler.backends.llvm.entry_points import DISPATCH
 from zwang.compiler.backends.llvm.module import port_starts
+from zwang.compiler.runtime.bound_rollout import INSTRUCTION_SECONDS, described_rollout, state_copies
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.direct_call import DirectCall, direct_call
 from zwang.compiler.runtime.kernel import int64_array
-from zwang.compiler.runtime.rollout_kernel import (
-    INSTRUCTION_SECONDS,
-    LONGEST_PIECE,
-    WORTH_THREADS_SECONDS,
-    described_rollout,
-    run_steps,
-    state_copies,
-)
+from zwang.compiler.runtime.rollout_kernel import run_steps
+from zwang.compiler.runtime.teams import LONGEST_PIECE, WORTH_WAKING
 from zwang.compiler.runtime.ufunc import UniversalFunction
 
 KEPT = 32  # numbers of steps of a function
@@ -127,5 +122,5 @@ def _most_worlds(compiled: CompiledFunction, steps: int) -> int:
     seconds = steps * (compiled.block_seconds or compiled.cost * INSTRUCTION_SECONDS)  # of a block
     if seconds > LONGEST_PIECE:
         return 0
-    limit = LONGEST_PIECE if compiled.threads == 1 else WORTH_THREADS_SECONDS
+    limit = LONGEST_PIECE if compiled.threads == 1 else WORTH_WAKING
     return max(1, int(limit / seconds)) * compiled.lanes

@@ -17,17 +17,14 @@ from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.runtime import cache as object_cache
 from zwang.compiler.runtime.processor import MachineCode, host, object_code
-
-ROLLOUT_FUNCTION = ctypes.CFUNCTYPE(
-    ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
-)
+from zwang.compiler.runtime.teams import CHUNK_FUNCTION
 
 
 class Kernel:
     """The machine code of one program for one number of lanes.
 
-    `ufunc_loop` and `rollout_loop` are addresses of entry points, `rollout` another one as a function of
-    ctypes, `descriptor` the row of words that these take as `kernel` (see `entry_points`). use_cache: whether
+    `ufunc_loop`, `rollout_loop` and `rollout_address` are addresses of entry points, `rollout` is the last one as a
+    function of ctypes, `descriptor` the row of words that these take as `kernel` (see `entry_points`). use_cache: whether
     object code is read from and written to the disk cache.
     """
 
@@ -39,7 +36,8 @@ class Kernel:
         self._entry_points = _entry_points(lanes, use_cache)
         self.ufunc_loop = self._entry_points["ufunc_loop"]
         self.rollout_loop = self._entry_points["rollout_loop"]
-        self.rollout = ROLLOUT_FUNCTION(self._entry_points["rollout"])
+        self.rollout_address = self._entry_points["rollout"]
+        self.rollout = CHUNK_FUNCTION(self.rollout_address)
         self.descriptor = int64_array(*self._describe(program, frame_bytes))
 
     def _describe(self, program: Program, frame_bytes: int) -> list[int]:

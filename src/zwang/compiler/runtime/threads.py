@@ -1,9 +1,7 @@
-"""Interruptible execution of work on several threads.
+"""Processors, the thread of LLVM, and the locks that are acquired while programs are compiled.
 
 Python raises KeyboardInterrupt in the main thread only, and only while that thread executes Python code. The
-main thread therefore does no long work itself: it submits the work to worker threads and waits. When it is
-interrupted, it asks the workers to stop, waits until the last one has returned (after at most one step or one
-piece of work), and propagates the exception. So no thread writes into memory that has been released.
+main thread therefore lets another thread compile, and waits.
 
 A process may fork while other threads compile. The child has none of these threads, and a lock that one of
 them held would remain locked. A fork therefore waits until no thread compiles.
@@ -14,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import Any
@@ -33,86 +31,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class _WorkQueue:
-    """A queue of pieces of work for several threads; it is closed when it is empty, or when a piece fails."""
-
-    def __init__(self, work: Callable[..., None], pieces: Sequence[tuple[int, int]]):
-        self.work, self.remaining = work, iter(list(pieces))
-        self.error: BaseException | None = None
-        self.is_closed = False  # no further piece is started
-        self._count_lock, self._working = threading.Lock(), 0
-        self._finished = threading.Lock()  # released when the last worker returns
-        self._finished.acquire()
-
-    def work_on_worker(self) -> None:
-        """Process pieces on a worker thread, which is not interrupted; an exception is stored in `error`."""
-        with self._count_lock:
-            self._working += 1
-        try:
-            self.process()
-        except BaseException as error:
-            self.error = error
-        with self._count_lock:
-            self.is_closed = True  # the queue is empty, or a piece failed
-            self._working -= 1
-            if not self._working and self._finished.locked():
-                self._finished.release()
-
-    def process(self) -> None:
-        """Process pieces until the queue is closed."""
-        while not self.is_closed and (piece := next(self.remaining, None)) is not None:
-            self.work(*piece)
-
-    def wait(self) -> None:
-        """Wait until the queue is closed and no worker is active. It acquires no lock that a worker needs."""
-        while self._working or not self.is_closed:
-            self._finished.acquire(timeout=POLL_INTERVAL)
-
-
-def run_pieces(
-    work: Callable[..., None],
-    pieces: Sequence[tuple[int, int]],
-    threads: int,
-    *,
-    is_short: bool = False,
-    stop: Callable[[], None] = lambda: None,
-) -> None:
-    """Call work(*piece) for every piece, on up to `threads` threads; an exception of a piece is raised here.
-
-    is_short: whether all the work takes some hundredths of a second at most, so that the calling thread can
-    take part.
-    stop: called when this thread is interrupted; it asks the active pieces to return early. `work` must have
-    references to all memory that it writes to.
-    """
-    participates = is_short or threading.current_thread() is not threading.main_thread()
-    workers = min(threads, len(pieces)) - participates
-    queue = _WorkQueue(work, pieces)
-    try:
-        for _ in range(workers):
-            _pool(threads).submit(queue.work_on_worker)
-        if participates:
-            queue.process()
-            queue.is_closed = True
-        queue.wait()
-    except BaseException:
-        _stop_and_wait(queue, stop)
-        raise
-    if queue.error is not None:
-        raise queue.error
-
-
-def _stop_and_wait(queue: _WorkQueue, stop: Callable[[], None]) -> None:
-    """Wait until no worker is active, even if this thread is interrupted again meanwhile."""
-    while True:
-        try:
-            queue.is_closed = True
-            stop()
-            queue.wait()
-            return
-        except KeyboardInterrupt:
-            continue
-
-
 def is_compiling() -> bool:
     """Whether LLVM is at work, possibly on code whose compilation was interrupted."""
     if LLVM_LOCK.acquire(blocking=False):
@@ -129,17 +47,23 @@ def run_on_llvm_thread(function: Callable[[], Any]) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return function()
     results: list[Any] = []
-    queue = _WorkQueue(lambda *_: results.append(function()), [(0, 0)])
-    _llvm_pool().submit(queue.work_on_worker)
-    queue.wait()
-    if queue.error is not None:
-        raise queue.error
+    errors: list[BaseException] = []
+    finished = threading.Lock()  # the main thread acquires no lock that the other thread needs
+    finished.acquire()
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+        finished.release()
+
+    _llvm_pool().submit(work)
+    while not (results or errors):
+        finished.acquire(timeout=POLL_INTERVAL)
+    if errors:
+        raise errors[0]
     return results[0]
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="zwang")
 
 
 @cache
@@ -161,8 +85,7 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    """In a forked child process: discard the thread pools, whose threads do not exist there."""
-    _pool.cache_clear()
+    """In a forked child process: discard the thread pool, whose thread does not exist there."""
     _llvm_pool.cache_clear()
     _free_cached_properties()
     _after_fork()

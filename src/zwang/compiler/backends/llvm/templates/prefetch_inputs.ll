@@ -24,7 +24,7 @@ lane_vector:
   %lane_shift = mul i64 %k, %element_stride
   %lane_start = add i64 %start, %lane_shift
   %lane_address = inttoptr i64 %lane_start to ptr
-  call void @llvm.prefetch.p0(ptr %lane_address, i32 0, i32 2, i32 1)
+  call void @llvm.prefetch.p0(ptr %lane_address, i32 0, i32 3, i32 1)
   %k1 = add i64 %k, 1
   br label %lane_major
 begin:
@@ -39,7 +39,7 @@ line:
   %at = phi i64 [ 0, %world ], [ %at1, %line ]
   %sum = add i64 %row_start, %at
   %address = inttoptr i64 %sum to ptr
-  call void @llvm.prefetch.p0(ptr %address, i32 0, i32 2, i32 1)
+  call void @llvm.prefetch.p0(ptr %address, i32 0, i32 3, i32 1)
   %at1 = add i64 %at, 64
   %more_lines = icmp ult i64 %at1, %bytes
   br i1 %more_lines, label %line, label %next_world

@@ -1,0 +1,68 @@
+"""The step of many worlds in one call, which reads their control where it is, or after a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zwang.compiler.runtime.bound_rollout import Rollout
+from zwang.compiler.runtime.compiled_function import CompiledFunction
+
+WORTH_READING = 128  # worlds, from which on a shared call reads a control where it is
+CONTROL = "u"
+
+
+class WorldStepping:
+    """Steps of all worlds, which begin at the state and the control in `inputs` and end in `state`.
+
+    inputs, state, before: arrays (worlds, size) by port, as for `Rollout`; then: the rollout that follows.
+
+    When threads share a call, each of them copies the control of its worlds, which are in the cache of its
+    core. On one thread it is faster to copy all of them before.
+    """
+
+    def __init__(
+        self,
+        step: CompiledFunction,
+        inputs: Mapping[str, np.ndarray],
+        state: Mapping[str, np.ndarray],
+        before: Mapping[str, np.ndarray],
+        then: Rollout | None,
+    ):
+        self._control = inputs[CONTROL]
+        worlds = len(self._control)
+        arrays = [*inputs.values()]
+        self._copied = Rollout(step, arrays, worlds, state, before=before, then=then)
+        self._last = self._copied
+        self._read: Rollout | None = None
+        if step.threads > 1 and worlds >= WORTH_READING and self._control.size:
+            copied = {**before, CONTROL: self._control}
+            self._read = Rollout(step, arrays, worlds, state, before=copied, then=then, given=CONTROL)
+
+    def may_read(self, control: Any) -> bool:
+        """Whether a control is an array that the next call may read where it is."""
+        own = self._control
+        return (
+            self._read is not None
+            and self._last.threads > 1
+            and type(control) is np.ndarray
+            and control.dtype == own.dtype
+            and control.shape == own.shape
+            and control.flags.c_contiguous
+            and control.flags.behaved
+        )
+
+    def run(self, steps: int, control: np.ndarray | None = None) -> None:
+        """Compute steps at the worlds' control, or at this one, which becomes theirs. Raises MemoryError."""
+        if control is None or self._read is None:
+            self._last = self._copied
+            self._copied.run(steps)
+            return
+        self._last = self._read
+        try:
+            self._read.run_with(control, steps)
+        except BaseException:
+            self._control[:] = control
+            raise

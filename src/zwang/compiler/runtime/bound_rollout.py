@@ -1,0 +1,246 @@
+"""A rollout that is bound to its arrays: what the rollout kernel reads and writes, and when its worlds are
+shared by several threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from zwang.compiler.backends.llvm.entry_points import ROLLOUT, STATE_COPY, TRANSFER
+from zwang.compiler.backends.llvm.module import port_starts
+from zwang.compiler.ir.program import Port, Program, nonempty_ports
+from zwang.compiler.runtime.kernel import Kernel, int64_array
+from zwang.compiler.runtime.teams import Job, run_job
+
+INSTRUCTION_SECONDS = 1.5e-9  # of a vector instruction, before the first call has been timed
+# Numbers of vector instructions, which are estimates:
+WORTH_TIMING = 20_000  # of a call from which on it is timed, and several threads may share it
+WORTH_INTERRUPTING = 1_000_000  # of a call of one block of worlds, or on one thread, from which on it is timed
+
+
+class Compiled(Protocol):
+    """What a rollout needs of a compiled function.
+
+    cost: the approximate number of instructions for a block of worlds and step; block_seconds: the time that
+    it takes, or 0 if that is not known.
+    """
+
+    program: Program
+    threads: int
+    cost: int
+    block_seconds: float
+
+    def kernel(self, worlds: int) -> Kernel:
+        """The kernel for so many worlds."""
+        ...
+
+
+class Rollout:
+    """A rollout over all worlds with buffers of its own, which can be run again and again.
+
+    inputs: one array for each input port, (worlds, size), or (worlds, steps, size) for ports named in
+    `over_time`; a stride of 0 is allowed. records: arrays (worlds, number of records, size) for outputs after
+    every few steps, by name. last: arrays (worlds, size) for outputs after the last step, by name. An array
+    in `last` may be that of the input of the same name: each world is read before it is written. before:
+    arrays (worlds, size) to which inputs are copied before the first step, by name. then: a rollout of the
+    same worlds that follows each run of this one. given: the name of an input that a run may read from
+    another array.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        inputs: Sequence[np.ndarray],
+        worlds: int,
+        last: Mapping[str, np.ndarray],
+        records: Mapping[str, np.ndarray] | None = None,
+        over_time: Collection[str] = (),
+        before: Mapping[str, np.ndarray] | None = None,
+        then: Rollout | None = None,
+        given: str | None = None,
+    ):
+        self.compiled, self.worlds = compiled, worlds
+        self.threads = 1  # that shared the last run
+        self._kernel: Kernel = compiled.kernel(worlds)
+        program = compiled.program
+        read = dict(zip((port.name for port in program.inputs), inputs, strict=True))
+        tables = {
+            "copy": state_copies(program),
+            "read": _transfers(program.inputs, read, over_time, given),
+            "before": _transfers(program.inputs, before or {}),
+            "record": _transfers(program.outputs, records or {}, records or {}),
+            "final": _transfers(program.outputs, last),
+        }
+        self._descriptor, rows = described_rollout(1, 1, tables)
+        self._given_row = _row_of(given, program.inputs, rows["read"])
+        self._memory = (rows, inputs, before, records, last, then)  # that the descriptor refers to
+        kernel, arguments = self._kernel, ctypes.addressof(self._descriptor)
+        self._job = Job(
+            kernel.rollout,
+            kernel.rollout_address,
+            arguments,
+            ctypes.addressof(kernel.descriptor),
+            worlds,
+            kernel.lanes.width,
+        )
+        is_shared = compiled.threads > 1 and self._job.blocks > 1
+        self._worth_timing = WORTH_TIMING if is_shared else WORTH_INTERRUPTING
+        self._cost, self._cost_after = compiled.cost * self._job.blocks, 0
+        if then is not None:
+            self._cost_after = then._cost
+            job = then._job
+            self._descriptor[_THEN], self._descriptor[_THEN_KERNEL] = job.context, job.kernel
+
+    def run_with(self, given: np.ndarray, steps: int) -> None:
+        """Compute steps whose input `given` is in this array (worlds, size), which is contiguous, writeable and
+        of the function's type. Raises MemoryError.
+        """
+        row = self._given_row
+        own = row[_DATA], row[_WORLD], row[_ELEMENT]
+        row[_DATA], (row[_WORLD], row[_ELEMENT]) = address_of(given), given.strides
+        try:
+            self.run(steps)
+        finally:
+            row[_DATA], row[_WORLD], row[_ELEMENT] = own
+
+    def run(self, steps: int, every: int = 1) -> None:
+        """Compute `steps` steps, and a record after each `every` of them. Raises MemoryError."""
+        descriptor = self._descriptor
+        descriptor[_STEPS], descriptor[_EVERY], descriptor[_STOP] = steps, every, 0
+        if self._cost * steps + self._cost_after <= self._worth_timing:
+            succeeded = self._job.run()
+        else:
+            succeeded = self._run_timed(steps)
+        if not succeeded:
+            raise MemoryError("there is not enough memory for the buffers of a block of worlds")
+
+    def _run_timed(self, steps: int) -> bool:
+        """Call the rollout kernel in this thread or in several, depending on the time that it takes; whether
+        there was memory.
+
+        The time is that of the last call on one thread, for each block of worlds and step, since the number
+        of iterations of a solver is not known before; threads may only have taken less. The first call is
+        timed by its instructions.
+        """
+        compiled, blocks = self.compiled, self._job.blocks * steps
+        seconds = blocks * (compiled.block_seconds or compiled.cost * INSTRUCTION_SECONDS)
+        started = time.perf_counter()
+        succeeded, self.threads = run_job(self._job, seconds, compiled.threads, self._stop)
+        taken = (time.perf_counter() - started) * self.threads / blocks
+        is_least = self.threads == 1 or not compiled.block_seconds
+        compiled.block_seconds = taken if is_least else min(compiled.block_seconds, taken)
+        return succeeded
+
+    def _stop(self) -> None:
+        """Let the rollout kernel return after the present step."""
+        self._descriptor[_STOP] = 1
+
+
+_STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
+_THEN, _THEN_KERNEL = ROLLOUT.index("then"), ROLLOUT.index("then_kernel")
+_DATA, _WORLD, _ELEMENT, _POSITION = (
+    TRANSFER.index(name) for name in ("data", "world_stride", "element_stride", "position")
+)
+
+
+def described_rollout(
+    steps: int, every: int, tables: Mapping[str, Sequence[int]], counts: tuple[int, int] | None = None
+) -> tuple[ctypes.Array[ctypes.c_int64], dict[str, ctypes.Array[ctypes.c_int64]]]:
+    """A row of ROLLOUT, and the memory that it refers to.
+
+    tables: rows of STATE_COPY ("copy") and of TRANSFER (the others). counts: numbers of
+    inputs and of records whose rows are filled in later.
+    """
+    rows = {name: int64_array(*words) for name, words in tables.items()}
+    fields = {"steps": steps, "every": every}
+    for name, table in rows.items():
+        size = len(STATE_COPY if name == "copy" else TRANSFER)
+        plural = "copies" if name == "copy" else f"{name}s"
+        fields |= {plural: ctypes.addressof(table), f"{name}_count": len(table) // size}
+    if counts is not None:
+        fields["read_count"], fields["record_count"] = counts
+    return int64_array(*(fields.get(name, 0) for name in ROLLOUT)), rows
+
+
+def state_copies(program: Program) -> list[int]:
+    """Rows of STATE_COPY for the state; parts that follow one another in both buffers have one row."""
+    inputs, outputs = nonempty_ports(program)
+    positions = dict(zip((port.name for port in inputs), port_starts(inputs), strict=False))
+    copies: list[int] = []
+    for port, start in zip(outputs, port_starts(outputs), strict=False):
+        if port.name not in positions:
+            continue
+        target = positions[port.name]
+        if copies and copies[-3] + copies[-1] == start and copies[-2] + copies[-1] == target:
+            copies[-1] += port.size
+        else:
+            copies += [start, target, port.size]
+    return copies
+
+
+def _transfers(
+    ports: Sequence[Port],
+    arrays: Mapping[str, np.ndarray],
+    over_time: Collection[str] = (),
+    apart: str | None = None,
+) -> list[int]:
+    """Rows of TRANSFER between the ports' buffer and these arrays (worlds, size), by the names of the ports,
+    or (worlds, times, size) for those in `over_time`.
+
+    Arrays in which the values of consecutive worlds are neighbours, and which follow one another in memory as
+    their ports do in the buffer, are one row; the port `apart` has one of its own.
+    """
+    last = ""
+    rows: list[dict[str, int]] = []
+    for port, position in zip(ports, port_starts(ports), strict=False):
+        array = arrays.get(port.name)
+        if array is None or not array.size:
+            continue
+        row = {
+            "data": array.ctypes.data,
+            "world_stride": array.strides[0],
+            "element_stride": array.strides[-1],
+            "time_stride": array.strides[1] if port.name in over_time else 0,
+            "size": port.size,
+            "position": position,
+        }
+        is_next = rows and apart not in (port.name, last) and array.strides[0] == array.itemsize
+        if is_next and _follows(rows[-1], row):
+            rows[-1]["size"] += port.size
+        else:
+            rows.append(row)
+        last = port.name
+    return [row[name] for row in rows for name in TRANSFER]
+
+
+def _follows(before: Mapping[str, int], row: Mapping[str, int]) -> bool:
+    """Whether a row of TRANSFER continues the one before it."""
+    strides = ("world_stride", "element_stride", "time_stride")
+    return (
+        all(row[name] == before[name] for name in strides)
+        and row["data"] == before["data"] + before["size"] * before["element_stride"]
+        and row["position"] == before["position"] + before["size"]
+    )
+
+
+def _row_of(name: str | None, ports: Sequence[Port], rows: ctypes.Array[ctypes.c_int64]) -> memoryview:
+    """The words of the row of TRANSFER for the port of this name, which has one of its own; empty if no port
+    has elements and this name.
+    """
+    words = memoryview(rows).cast("B").cast("q")
+    for port, position in zip(ports, port_starts(ports), strict=False):
+        if port.name == name and port.size:
+            starts = range(0, len(words), len(TRANSFER))
+            start = next(k for k in starts if words[k + _POSITION] == position)
+            return words[start : start + len(TRANSFER)]
+    return words[:0]
+
+
+def address_of(array: np.ndarray) -> int:
+    """The address of a contiguous writeable array; NumPy's `ctypes.data` takes longer."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))
