@@ -94,6 +94,22 @@ def test_a_world_does_not_depend_on_the_others(threads):
         assert np.array_equal(alone.q[0], many.q[w]) and np.array_equal(alone.v[0], many.v[w])
 
 
+def test_short_calls_do_not_depend_on_threads():
+    """Calls in quick succession, whose controls come in any layout, by turns with resets of some worlds."""
+    found = []
+    for threads in (1, 2, 5):
+        worlds = zw.Worlds(walker(), 1003, threads=threads)
+        for k, u in enumerate(controls(worlds, 60)):
+            worlds.step((u, np.asfortranarray(u), u[::-1], u.astype(np.float32), None)[k % 5])
+            expected = (u, u, u[::-1], u.astype(np.float32), None)[k % 5]
+            assert expected is None or np.array_equal(worlds.control, expected)
+            if k % 7 == 0:
+                worlds.reset(np.arange(k, 1003, 11))
+        found.append((worlds.q.copy(), worlds.v.copy(), worlds.solver_status))
+    for other in found[1:]:
+        assert all(np.array_equal(x, y) for x, y in zip(found[0], other, strict=True))
+
+
 def test_observations_do_not_depend_on_threads():
     """Enough work for several threads, whose pieces of the worlds are observed where they are stepped."""
 

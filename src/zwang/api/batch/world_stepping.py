@@ -41,18 +41,13 @@ class WorldStepping:
             copied = {**before, CONTROL: self._control}
             self._read = Rollout(step, arrays, worlds, state, before=copied, then=then, given=CONTROL)
 
-    def may_read(self, control: Any) -> bool:
-        """Whether a control is an array that the next call may read where it is."""
+    def readable(self, control: Any) -> np.ndarray | None:
+        """The control, if it is an array that the next call may read where it is."""
         own = self._control
-        return (
-            self._read is not None
-            and self._last.threads > 1
-            and type(control) is np.ndarray
-            and control.dtype == own.dtype
-            and control.shape == own.shape
-            and control.flags.c_contiguous
-            and control.flags.behaved
-        )
+        if self._read is None or self._last.threads == 1 or type(control) is not np.ndarray:
+            return None
+        has_form = control.shape == own.shape and control.dtype == own.dtype
+        return control if has_form and control.flags.c_contiguous and control.flags.behaved else None
 
     def run(self, steps: int, control: np.ndarray | None = None) -> None:
         """Compute steps at the worlds' control, or at this one, which becomes theirs. Raises MemoryError."""

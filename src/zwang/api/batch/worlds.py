@@ -127,14 +127,14 @@ class Worlds:
         (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError and ArgumentError. A control
         that is not finite makes its world fail.
         """
-        is_read = self._stepping.may_read(control)
-        if control is not None and not is_read:
+        read_in_place = self._stepping.readable(control)
+        if control is not None and read_in_place is None:
             self._set_control(control)
         if substeps != 1:
             self._check_substeps(substeps)
         if substeps != self._substeps:
             self._set_substeps(substeps)
-        self._stepping.run(substeps, control if is_read else None)
+        self._stepping.run(substeps, read_in_place)
 
     def reset(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from zwang.compiler.runtime.teams import Job, run_job
 INSTRUCTION_SECONDS = 1.5e-9  # of a vector instruction, before the first call has been timed
 # Numbers of vector instructions, which are estimates:
 WORTH_TIMING = 20_000  # of a call from which on it is timed, and several threads may share it
-WORTH_INTERRUPTING = 1_000_000  # of a call of one block of worlds, or on one thread, from which on it is timed
+WORTH_INTERRUPTING = 1_000_000  # of a call that is not shared, from which on it is timed
+LARGEST_INCREASE = 1.25  # of the time that a call is expected to take, by the one before it
 
 
 class Compiled(Protocol):
@@ -97,12 +98,12 @@ class Rollout:
             self._descriptor[_THEN], self._descriptor[_THEN_KERNEL] = job.context, job.kernel
 
     def run_with(self, given: np.ndarray, steps: int) -> None:
-        """Compute steps whose input `given` is in this array (worlds, size), which is contiguous, writeable and
-        of the function's type. Raises MemoryError.
+        """Compute steps whose input `given` is in this array (worlds, size), which is contiguous, writeable
+        and of the function's type. Raises MemoryError.
         """
         row = self._given_row
         own = row[_DATA], row[_WORLD], row[_ELEMENT]
-        row[_DATA], (row[_WORLD], row[_ELEMENT]) = address_of(given), given.strides
+        row[_DATA], (row[_WORLD], row[_ELEMENT]) = _data_address(given), given.strides
         try:
             self.run(steps)
         finally:
@@ -123,17 +124,19 @@ class Rollout:
         """Call the rollout kernel in this thread or in several, depending on the time that it takes; whether
         there was memory.
 
-        The time is that of the last call on one thread, for each block of worlds and step, since the number
-        of iterations of a solver is not known before; threads may only have taken less. The first call is
-        timed by its instructions.
+        The time is that of the last calls, for each block of worlds and step, since the number of iterations
+        of a solver is not known before; the first call is timed by its instructions. A call that took much
+        longer was probably interrupted by another program, and one on several threads may only show that the
+        time is less.
         """
         compiled, blocks = self.compiled, self._job.blocks * steps
-        seconds = blocks * (compiled.block_seconds or compiled.cost * INSTRUCTION_SECONDS)
+        known = compiled.block_seconds
+        seconds = blocks * (known or compiled.cost * INSTRUCTION_SECONDS)
         started = time.perf_counter()
         succeeded, self.threads = run_job(self._job, seconds, compiled.threads, self._stop)
         taken = (time.perf_counter() - started) * self.threads / blocks
-        is_least = self.threads == 1 or not compiled.block_seconds
-        compiled.block_seconds = taken if is_least else min(compiled.block_seconds, taken)
+        largest = known * (LARGEST_INCREASE if self.threads == 1 else 1.0)
+        compiled.block_seconds = min(taken, largest) if known else taken
         return succeeded
 
     def _stop(self) -> None:
@@ -241,6 +244,6 @@ def _row_of(name: str | None, ports: Sequence[Port], rows: ctypes.Array[ctypes.c
     return words[:0]
 
 
-def address_of(array: np.ndarray) -> int:
+def _data_address(array: Any) -> int:
     """The address of a contiguous writeable array; NumPy's `ctypes.data` takes longer."""
     return ctypes.addressof(ctypes.c_char.from_buffer(array))

@@ -23,9 +23,9 @@ from zwang.compiler.runtime.teams import CHUNK_FUNCTION
 class Kernel:
     """The machine code of one program for one number of lanes.
 
-    `ufunc_loop`, `rollout_loop` and `rollout_address` are addresses of entry points, `rollout` is the last one as a
-    function of ctypes, `descriptor` the row of words that these take as `kernel` (see `entry_points`). use_cache: whether
-    object code is read from and written to the disk cache.
+    `ufunc_loop`, `rollout_loop` and `rollout_address` are addresses of entry points, `rollout` is the last
+    one as a function of ctypes, `descriptor` the row of words that these take as `kernel` (see
+    `entry_points`). use_cache: whether object code is read from and written to the disk cache.
     """
 
     def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):

@@ -8,7 +8,7 @@ them. Otherwise short calls do without workers, and workers sleep: without calls
 
 To spin, and to divide a short call, would hurt where other programs use the cores: the caller waits for a
 worker that lost its core. So each team keeps account of the time that its workers have saved. When the
-balance is negative, short calls do without them for a hundred times as long as what was lost.
+balance is negative, short calls do without them for fifty times as long as what was lost.
 
 Python raises KeyboardInterrupt in the main thread only, and only while that thread executes Python code. For
 a long call the main thread therefore waits while workers do everything. When it is interrupted, it asks them
@@ -33,7 +33,6 @@ from zwang.compiler.backends.llvm.team_functions import (
     INSIDE,
     MEMBER,
     OPEN,
-    SEGMENTS,
     STATE,
     TEAM,
     THREADS,
@@ -51,7 +50,7 @@ SPIN = 1e-4  # seconds for which a worker looks for the next call
 CHUNK = 4e-6  # seconds of the work that is claimed at once, if it is not a large part of the call
 CHUNKS = 4  # of a member's segment at least, so that the members finish at about the same time
 CREDIT = 5e-3  # seconds up to which saved time is balanced with lost time
-PAUSE = 100  # times the lost time, for which short calls do without workers
+PAUSE = 50  # times the lost time, for which short calls do without workers
 ALIGNMENT = 128
 WAIT = 1  # for a lock, in Python's C interface
 
@@ -95,7 +94,7 @@ def run_job(job: Job, seconds: float, threads: int, stop: Callable[[], None]) ->
     function uses.
     """
     in_background = seconds > LONGEST_PIECE and threading.current_thread() is threading.main_thread()
-    if not in_background and (threads == 1 or job.blocks == 1):
+    if not in_background and (threads == 1 or job.blocks == 1 or seconds < 2 * WORTH_A_WORKER):
         return job.run(), 1
     team = _take(threads)
     if team is None:
@@ -151,13 +150,13 @@ class Team:
         return not self._words[_FIELD["failed"]], members
 
     def _worth(self, seconds: float, follows: bool) -> int:
-        """The number of workers that are worth their start for a call, which `follows` another one at once."""
+        """The number of workers that a call is worth; whether it `follows` another one at once."""
         if seconds >= WORTH_WAKING:
             return self.threads - 1
         return min(self.threads, int(seconds / WORTH_A_WORKER)) - 1 if follows else 0
 
     def _balance(self, saved: float) -> None:
-        """Enter the time that the workers have saved in a call, and the time in which others had their cores."""
+        """Enter the time that the workers have saved in a call, and that in which others had their cores."""
         lost = 1e-9 * self._words[_FIELD["disturbed"]]
         self._words[_FIELD["disturbed"]] = 0
         self._credit = min(CREDIT, self._credit + saved - lost)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 COMPILE_LOCK = threading.RLock()  # acquired while a program is compiled
@@ -25,10 +26,53 @@ POLL_INTERVAL = 0.05  # of a waiting thread, for systems that do not wake it at 
 
 
 def cores() -> int:
-    """The number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The number of processors that this process may use: those that it may run on, or the number that the
+    limit of its control group allows.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, _limit_of_processors())
+
+
+@cache
+def _limit_of_processors() -> int:
+    if not sys.platform.startswith("linux"):
+        return sys.maxsize
+    return control_group_limit(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
+
+
+def control_group_limit(membership: Path, root: Path) -> int:
+    """The least number of processors, rounded up, that the control groups of a process on Linux allow it.
+
+    membership: the file that names the groups, as "0::/group" (version 2) or "4:cpu,cpuacct:/group"
+    (version 1). root: where the groups are mounted, in a container often the own group itself.
+    """
+    limits = [sys.maxsize]
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return limits[0]
+    for _, controllers, group in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / controllers
+        own = top / group.lstrip("/")
+        for folder in (own, *own.parents):
+            if folder.is_relative_to(top):
+                limits += _limits_of_group(folder)
+    return min(limits)
+
+
+def _limits_of_group(folder: Path) -> list[int]:
+    """The number of processors that one control group allows, if it has a limit."""
+    try:
+        if (folder / "cpu.max").exists():  # version 2: "quota period", or "max period"
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        processors = -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        return []
+    return [processors] if processors > 0 else []
 
 
 def is_compiling() -> bool:

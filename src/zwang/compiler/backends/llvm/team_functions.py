@@ -12,8 +12,8 @@ worlds and of its thread. They lie so far from one another that two members do n
 A job is the call of `function(context, begin, count, kernel)` for all worlds, in chunks. Each member claims
 chunks of its own segment by an atomic counter, from step to step mostly the same worlds, whose data are in
 the cache of its core; then it claims those that are left in the other segments. The state counts the workers
-that have joined the job, which they do while it is open. The caller closes it when no chunk is left, and waits
-for those who are inside: a worker that comes late finds the job closed and touches nothing.
+that have joined the job, which they do while it is open. When no chunk is left it is closed, and the caller
+waits for those who are inside: a worker that comes late finds the job closed and touches nothing.
 
 After a job, a worker looks for the next one for `spin` nanoseconds, then it sleeps on a lock. If the clock
 advances by a jump between two looks, another program has used the core: the worker adds the jump to
