@@ -127,6 +127,16 @@ def test_observations_do_not_depend_on_threads():
         np.testing.assert_allclose(one.observation["gained"][7], gained, atol=1e-12)
 
 
+def test_new_values_of_a_symbol_are_validated_after_valid_ones():
+    worlds = zw.Worlds(pendulum().subs({"l": 1.0}), 3, params={"m": 1.0})
+    worlds.set(params={"m": [0.5, 1.0, 2.0]})
+    worlds.set([1], params={"m": 1.5})
+    for wrong in (-1.0, [0.7, np.nan, 0.8], [0.7, 0.8, -1e-9]):
+        with pytest.raises((ParameterError, StateError)):
+            worlds.set(params={"m": wrong})
+    assert list(worlds.params["m"]) == [0.5, 1.5, 2.0]
+
+
 def test_a_failed_world_is_marked_and_reset_alone():
     worlds, reference = zw.Worlds(walker(), 5), zw.Worlds(walker(), 5)
     us = controls(worlds, 30)

@@ -49,7 +49,7 @@ class Worlds:
     mechanism: may have symbols, whose values `params` gives for each world. count: number of worlds, at
     least 1. step: step size [s], by default that of the mechanism's options. integrator: "euler",
     "implicitfast", "implicit" or "rk4", by default that of the options. dtype: "float64" (default) or
-    "float32". threads: by default one for each core, for large numbers of worlds.
+    "float32". threads: the largest number for a call, by default one for each core.
     params: a number or (count,) for each symbol, by symbol or by name.
     observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
     with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
@@ -380,6 +380,7 @@ class Worlds:
         self.q, self.v, self.activation = (self._state[name] for name in ("q", "v", "z"))
         self.control = self._inputs["u"]
         self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
+        self._valid_values = np.inf, -np.inf  # the smallest and the largest, if there is one symbol
         for name, x in self._params.items():
             x[:] = start.params[name]
         self._commands = {
@@ -486,12 +487,20 @@ class Worlds:
     def _checked_params(
         self, params: Mapping[Any, npt.ArrayLike] | None, chosen: np.ndarray
     ) -> dict[str, Any]:
-        """The new values of some symbols in the chosen worlds, validated together with the others."""
+        """The new values of some symbols in the chosen worlds, validated together with the others.
+
+        Validation builds the mechanism for the worlds with the smallest and the largest values. Those of a
+        single symbol between two valid ones need none.
+        """
         given = given_values(self.mechanism, params)
         new = {name: _rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
         if new and len(chosen):
             values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
-            initial_state(self.mechanism, worlds=len(chosen), params=values)
+            low, high = self._valid_values
+            if len(values) > 1 or not all(low <= x.min() and x.max() <= high for x in values.values()):
+                initial_state(self.mechanism, worlds=len(chosen), params=values)
+                extremes = [f(x) for x in values.values() for f in (np.min, np.max)]
+                self._valid_values = min(low, *extremes), max(high, *extremes)
         return new
 
 

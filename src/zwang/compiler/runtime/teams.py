@@ -51,6 +51,7 @@ CHUNK = 4e-6  # seconds of the work that is claimed at once, if it is not a larg
 CHUNKS = 4  # of a member's segment at least, so that the members finish at about the same time
 CREDIT = 5e-3  # seconds up to which saved time is balanced with lost time
 PAUSE = 50  # times the lost time, for which short calls do without workers
+LONGEST_PAUSE = 1.0  # seconds
 ALIGNMENT = 128
 WAIT = 1  # for a lock, in Python's C interface
 
@@ -161,7 +162,7 @@ class Team:
         self._words[_FIELD["disturbed"]] = 0
         self._credit = min(CREDIT, self._credit + saved - lost)
         if self._credit < 0:
-            self._paused_until = self._ended - PAUSE * self._credit
+            self._paused_until = self._ended + min(-PAUSE * self._credit, LONGEST_PAUSE)
             self._credit = 0.0
 
     def run_in_background(self, job: Job, seconds: float, stop: Callable[[], None]) -> tuple[bool, int]:
