@@ -14,6 +14,7 @@ from zwang import scalar
 from zwang.compiler.backends.llvm.entry_points import entry_points
 from zwang.compiler.backends.llvm.lanes import TYPES, WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
+from zwang.compiler.backends.llvm.team_functions import team_functions
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Port, Program, While
 from zwang.compiler.passes.program_builder import ProgramBuilder
@@ -234,7 +235,7 @@ def test_the_code_calls_only_functions_that_can_be_resolved(kind: str) -> None:
         for width in (1, processor.width(dtype)):
             lanes = Lanes(dtype, width)
             program = program_of("sin", "tan", "exp", "log", "asin", "acos", "pow", "atan2")
-            texts = emit(program, lanes).text, entry_points(lanes, True)
+            texts = emit(program, lanes).text, entry_points(lanes, True), team_functions(True)
             for text in texts:
                 calls = set(re.findall(r"\bcall[ql]?\s+(\w+)", cpu.assembly(text, processor)))
                 own = set(re.findall(r"define .*?@(\w+)\(", text))
@@ -249,7 +250,7 @@ def test_code_for_arm_calls_no_external_function(dtype: str) -> None:
     for width in (1, arm.width(dtype)):
         lanes = Lanes(dtype, width)
         program = program_of("sin", "tan", "exp", "log", "asin", "acos", "pow", "atan2")
-        for text in (emit(program, lanes).text, entry_points(lanes, False)):
+        for text in (emit(program, lanes).text, entry_points(lanes, False), team_functions(False)):
             assembly = cpu.assembly(text, arm)
             calls = set(re.findall(r"\bbl\s+(\w+)", assembly))
             assert calls <= set(re.findall(r"define .*?@(\w+)\(", text))

@@ -257,14 +257,14 @@ class _Functions:
 def _functions() -> _Functions:
     key = object_cache.key(None, "team", host().identity)
     content = object_cache.fetch(key, lambda: object_code(team_functions(host().is_x86)))
-    code = MachineCode(content, ("worker", "share", "publish", "close", "dismiss"))
+    code = MachineCode(content, ("worker", "share", "publish", "close_job", "dismiss"))
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     return _Functions(
         code,
         ctypes.CFUNCTYPE(None, pointer, word)(code["worker"]),
         ctypes.CFUNCTYPE(None, pointer)(code["share"]),
         ctypes.CFUNCTYPE(None, pointer, word)(code["publish"]),
-        ctypes.CFUNCTYPE(word, pointer)(code["close"]),
+        ctypes.CFUNCTYPE(word, pointer)(code["close_job"]),
         ctypes.CFUNCTYPE(None, pointer)(code["dismiss"]),
         ctypes.CFUNCTYPE(ctypes.c_int, pointer, ctypes.c_longlong, ctypes.c_int)(
             _address_of(ctypes.pythonapi.PyThread_acquire_lock_timed)

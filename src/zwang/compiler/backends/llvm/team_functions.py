@@ -3,7 +3,7 @@
     worker(team, number)    the life of a worker thread
     share(team)             does the job in the row TEAM together with the workers
     publish(team, flags)    lets the workers do it, without the caller
-    close(team)             lets no worker begin any more; returns the state before
+    close_job(team)         lets no worker begin any more; returns the state before
     dismiss(team)           lets all workers return
 
 A team is a row of 64-bit words: the fields TEAM, the state, and for each member the words of its segment of

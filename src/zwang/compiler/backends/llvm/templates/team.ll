@@ -65,7 +65,7 @@ end_of_job:
 }
 
 ; Let no further worker begin with the job; returns the state before.
-define i64 @close(ptr %team) #0 {
+define i64 @close_job(ptr %team) #0 {
 entry:
   %state.at = getelementptr inbounds i64, ptr %team, i64 $state
   %state = atomicrmw and ptr %state.at, i64 $not_open acq_rel
@@ -138,7 +138,7 @@ work:
 $load_first_member
   %me = add i64 %number, %first_member
   call void @process(ptr %team, i64 %me)
-  %closed = call i64 @close(ptr %team)
+  %closed = call i64 @close_job(ptr %team)
   %last_state = atomicrmw sub ptr %state.at, i64 1 acq_rel
   %leaves_as_last = icmp eq i64 %last_state, $last_with_waiting
   br i1 %leaves_as_last, label %report, label %watch
@@ -234,7 +234,7 @@ $load_acquire
 $load_done
   call void @publish(ptr %team, i64 0)
   call void @process(ptr %team, i64 0)
-  %closed = call i64 @close(ptr %team)
+  %closed = call i64 @close_job(ptr %team)
   br label %wait
 wait:
   %start = call i64 @now(ptr %team)
