@@ -204,12 +204,13 @@ class Team:
         chunk = max(1, min(blocks // (CHUNKS * members), int(CHUNK * blocks / seconds)))
         if self._described == (job, chunk, members, first_member):
             return
-        self._described = job, chunk, members, first_member
+        self._described = None  # while the words are written, which an interrupt may end
         words[field["function"]], words[field["context"]] = job.address, job.context
         words[field["kernel"]], words[field["count"]] = job.kernel, job.worlds
         words[field["lanes"]], words[field["chunk"]] = job.lanes, job.lanes * chunk
         words[field["members"]], words[field["workers"]] = members, members - first_member
         words[field["first_member"]] = first_member
+        self._described = job, chunk, members, first_member
 
     def _start_workers(self, wanted: int) -> int:
         """Start workers until there are `wanted`; the number of those of them that there are."""
