@@ -142,3 +142,15 @@ def test_the_gradient_is_the_product_of_the_derivatives_of_the_steps(build, inte
     np.testing.assert_allclose(found.start, adjoint, rtol=1e-10, atol=1e-10 * np.abs(adjoint).max())
     np.testing.assert_allclose(found.control, by_control, rtol=1e-10, atol=1e-10 * np.abs(by_control).max())
     np.testing.assert_array_equal(found.switching, one.switching)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
+@pytest.mark.parametrize("model", [ASSETS / "hopper.xml", MODELS / "walker2d.xml"], ids=lambda x: x.stem)
+def test_the_adjoint_of_a_step_takes_fewer_operations_than_the_step(model, integrator):
+    """Where the equations of motion are differentiated, and no solution of them."""
+    fast = zw.compile(zw.load(model))
+    options = fast.step_key(integrator=integrator)[1:]
+    adjoint, step = (
+        fast.count_operations((name, *options))["total"] for name in ("rollout_adjoint", "step_solution")
+    )
+    assert 0 < adjoint < step

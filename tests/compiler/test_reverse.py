@@ -37,7 +37,9 @@ def array_of(values):
 
 
 def nested_loops(x, y):
-    """A loop with a branch that writes an array which the loop reads, and a loop inside."""
+    """A loop with a branch that writes an array which the loop reads, and loops inside, up to the index and
+    from the index on.
+    """
 
     def body(i, carry):
         s, a = carry
@@ -47,7 +49,8 @@ def nested_loops(x, y):
             return s * 1.1 + a[i + 1] * y[1], a
 
         s, a = cond(s < 5.0, then, lambda s, a: (s - a[i] * x[2], a), s, a)
-        return s + 0.01 * fori_loop(0, i + 1, lambda j, t: t * a[j] + s, 0.3, unroll=False), a
+        below = fori_loop(0, i + 1, lambda j, t: t * a[j] + s, 0.3, unroll=False)
+        return s + 0.01 * below + 0.1 * fori_loop(i, 5, lambda j, t: t * sin(a[j] + s), 0.4, unroll=False), a
 
     s, a = fori_loop(0, 5, body, (x[1], array_of([*(x * y[0]), 0.0, 0.0])), unroll=False)
     return [s, a[3] * a[5], atan2(s, x[3])]

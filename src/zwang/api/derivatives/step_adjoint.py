@@ -28,6 +28,7 @@ from zwang.api.derivatives.step_derivatives import direction_sizes, settings_of,
 from zwang.api.derivatives.step_equations import (
     MEAN_ACCELERATION,
     NEXT_VELOCITY,
+    OtherEquationsError,
     check_equations,
     contact_pairs,
     row_context_of,
@@ -108,7 +109,7 @@ def adjoint_step(of: SolvedStep) -> tuple[Callable[..., Any], dict[str, int]]:
     try:
         check_equations(m, of.options[1])
         pullback = _pullback_by_equations(of)
-    except TraceError:
+    except OtherEquationsError:
         pullback = _pullback_of_step(of)
     of_state = sum(list(direction_sizes(m).values())[:3])
     given = {name: size for name, size in of.inputs.items() if name != parameters}

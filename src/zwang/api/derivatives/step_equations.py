@@ -45,6 +45,10 @@ INTEGRATORS = ("euler", "implicitfast")
 """The integrators of one stage whose implicit terms have the sparsity of the mass matrix."""
 
 
+class OtherEquationsError(TraceError):
+    """A step has other equations than those of this module, and so no sparse form."""
+
+
 class StepEquations(NamedTuple):
     """The equations of a step at its known accelerations, without the forces of constraint rows.
 
@@ -59,7 +63,7 @@ class StepEquations(NamedTuple):
 
 
 def check_equations(m: Mechanism, integrator: str) -> None:
-    """Raises TraceError, with the reason, where a step has other equations."""
+    """Raises OtherEquationsError, with the reason, where a step has other equations."""
     reasons = {
         f"the integrator is {integrator!r}": integrator not in INTEGRATORS,
         "friction depends on the load": bool(coulomb_frictions(m)) or has_nonideal_constraints(m),
@@ -69,7 +73,7 @@ def check_equations(m: Mechanism, integrator: str) -> None:
     }
     for reason, holds in reasons.items():
         if holds:
-            raise TraceError(f"the derivatives of the step have no sparse form: {reason}")
+            raise OtherEquationsError(f"the derivatives of the step have no sparse form: {reason}")
 
 
 def contact_pairs(m: Mechanism) -> Sequence[Pair]:
@@ -86,12 +90,12 @@ def row_context_of(model: ConstraintModel, kinematics: Kinematics, time: Any) ->
 
 
 def rows_but_contacts(context: RowContext) -> Rows:
-    """The rows of all constraints but contacts. Raises TraceError if one is hard."""
+    """The rows of all constraints but contacts. Raises OtherEquationsError if one is hard."""
     m = context.mechanism
     options = replace(m.options, disabled=tuple({*m.options.disabled, "contact"}))
     rows = constraint_rows(context._replace(mechanism=m.replace(options=options)))
     if rows.any_hard:
-        raise TraceError("the derivatives of the step have no sparse form: constraints are hard")
+        raise OtherEquationsError("the derivatives of the step have no sparse form: constraints are hard")
     return rows
 
 

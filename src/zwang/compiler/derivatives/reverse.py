@@ -27,7 +27,7 @@ from zwang.compiler.derivatives.activity import (
 )
 from zwang.compiler.derivatives.differentiate import PARTIALS
 from zwang.compiler.ir.graph import RULES, Node
-from zwang.compiler.ir.node_rules import add, gather_table, mul, neg, select
+from zwang.compiler.ir.node_rules import add, bounds, gather_table, mul, neg, select
 from zwang.compiler.ir.program import Block, For, Instruction, Program, blocks_of
 from zwang.errors import TraceError
 from zwang.scalar import ActiveIndices, cond, empty, fori_loop, lane_maximum, where, while_loop, zeros
@@ -535,7 +535,7 @@ def _loop(
     if data.dynamic:
         lower, upper = env[captured[0]], env[captured[1]]
         return fori_loop(
-            lower, upper, lambda i, c: at(i, i - lower, c), start, reverse=data.reverse != backwards
+            lower, upper, lambda i, c: at(i, i - bounds(i)[0], c), start, reverse=data.reverse != backwards
         )
     return fori_loop(0, data.count, lambda i, c: at(i, i, c), start, reverse=backwards, unroll=False)
 
