@@ -13,7 +13,7 @@ FUNCTIONS = {
     "products": lambda a, b: a * b - b / a + 3 * a - (2 - a) * b,
     "circle": lambda a, b: scalar.sin(a) * scalar.cos(b) + scalar.tan(a * b),
     "inverse": lambda a, b: scalar.asin(a / 3) + scalar.acos(b / 4) + scalar.atan2(b, a),
-    "powers": lambda a, b: scalar.sqrt(a) + scalar.power(b, 3) + a**2 + scalar.power(a, b),
+    "powers": lambda a, b: scalar.sqrt(a) + scalar.power(b, 3) + a**2 + scalar.power(a, b) + scalar.power(b, 2.5),
     "growth": lambda a, b: scalar.exp(a) * scalar.log(b) + scalar.absolute(a - b),
     "choice": lambda a, b: scalar.where(a < b, a * a, b) + scalar.minimum(a, b) + scalar.maximum(2 * a, b),
 }
@@ -29,6 +29,12 @@ def test_the_derivative_is_the_directional_derivative(name):
     assert float(derivative) == pytest.approx(float(exact.subs(at).doit()), rel=1e-13)
     _, symbolic = derivative_along(lambda s: f(*s), [x, y], [2, -sp.Rational(1, 2)])
     assert float(symbolic.item().subs(at)) == pytest.approx(float(derivative), rel=1e-13)
+
+
+@pytest.mark.parametrize(("exponent", "slope"), [(1, 1), (1.5, 0), (2, 0), (2.5, 0), (2.7, 0), (3, 0)])
+def test_powers_have_their_derivative_at_zero(exponent, slope):
+    value, derivative = derivative_along(lambda s: scalar.power(s[0], exponent), [0.0], [1.0])
+    assert (float(value), float(derivative)) == (0, slope)
 
 
 def test_nested_dual_numbers_give_the_second_derivative():

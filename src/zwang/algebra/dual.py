@@ -187,6 +187,13 @@ class DualBackend(scalar.Backend):
         derivative = b * scalar.power(a, b - 1) * ad
         return self.kind(value, derivative if scalar.is_zero(bd) else derivative + value * log(a) * bd)
 
+    def half_power(self, x: Any, twice: int) -> Any:
+        """As for other numbers, but x^(3/2), x^(5/2), ... have the derivative 0 at 0, where sqrt has none."""
+        if twice < 3 or twice % 2 == 0:
+            return super().half_power(x, twice)
+        slope = twice / 2 * scalar.power(x.value, twice / 2 - 1)
+        return self._chain(x, scalar.power(x.value, twice / 2), slope)
+
     def copysign(self, x: Any, y: Any) -> Any:
         (a, ad), (b, _) = self._parts(x), self._parts(y)
         value = scalar.copysign(a, b)

@@ -43,6 +43,19 @@ class Backend:
     def divide(self, x: Any, y: Any) -> Any:
         return x / y
 
+    def half_power(self, x: Any, twice: int) -> Any:
+        """x**(twice/2) by squaring."""
+        if twice < 0:
+            return self.divide(1, self.half_power(x, -twice))
+        result = self.sqrt(x) if twice % 2 else 1
+        exponent, square = twice // 2, x
+        while exponent:
+            if exponent % 2:
+                result = square if type(result) is int and result == 1 else result * square
+            exponent //= 2
+            square = square * square if exponent else square
+        return result
+
     def less(self, x: Any, y: Any) -> Any:
         return x < y
 

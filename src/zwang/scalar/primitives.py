@@ -59,22 +59,8 @@ def log(x: Any) -> Any:
 def power(x: Any, y: Any) -> Any:
     """x to the power of y. Constant half-integers y up to 64 in size use products and one square root."""
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
-        return _half_power(x, int(2 * y))
+        return backend_of(x).half_power(x, int(2 * y))
     return common_backend(x, y).power(x, y)
-
-
-def _half_power(x: Any, twice: int) -> Any:
-    """x**(twice/2) by squaring."""
-    if twice < 0:
-        return divide(1, _half_power(x, -twice))
-    result = sqrt(x) if twice % 2 else 1
-    exponent, square = twice // 2, x
-    while exponent:
-        if exponent % 2:
-            result = square if type(result) is int and result == 1 else result * square
-        exponent //= 2
-        square = square * square if exponent else square
-    return result
 
 
 def divide(x: Any, y: Any) -> Any:
