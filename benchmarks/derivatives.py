@@ -11,8 +11,10 @@ difference to Richardson's extrapolation of zwang's central differences, relativ
 as the median over the worlds: that of zwang, and that of MuJoCo's one-sided differences.
 
 With --rollout the script measures gradients of rollouts of so many steps by all controls and the start, with
-and without checkpoints, and the rollouts themselves. "Error" is the largest difference to the chained
-derivatives A and B of all steps, relative to the largest element, in the worst of a few worlds.
+and without checkpoints, and the rollouts themselves. "Memory" is the largest with checkpoints, but for the
+results, in states of what a step carries, over the square root of the number of steps: configuration,
+velocities, and row statuses of the warm start. "Error" is the largest difference to the chained derivatives A
+and B of all steps, relative to the largest element, in the worst of a few worlds.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+import tracemalloc
 
 import mujoco
 import numpy as np
 
 import zwang as zw
 from benchmarks.contact import NAMES, text_of
+from zwang.compiler.runtime.rollout_kernel import state_sizes
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 COMPARED = 16  # number of worlds whose derivatives are compared
@@ -130,10 +134,26 @@ def measure_rollout(name: str, worlds: int, repetitions: int, steps: int) -> Non
         times.append(list(np.diff(at) / worlds / steps))
     forward = 1e6 * statistics.median(row[0] for row in times)
     ratios = [statistics.median(row[k] / row[0] for row in times) for k in (1, 2)]
+    memory = memory_of_gradient(fast, cotangents, q, v, controls)
     print(
-        f"| {name} | {forward:.2f} | {' | '.join(f'{r:.1f}' for r in ratios)} | {np.nanmax(error):.0e} |",
+        f"| {name} | {forward:.2f} | {' | '.join(f'{r:.1f}' for r in ratios)} | {memory:.1f} "
+        f"| {np.nanmax(error):.0e} |",
         flush=True,
     )
+
+
+def memory_of_gradient(fast: zw.api.compiled.CompiledMechanism, *arguments) -> float:
+    """The largest memory of a gradient with checkpoints beyond that of its results, in states a world, over
+    the square root of the number of steps.
+    """
+    tracemalloc.start()
+    found = fast.rollout_gradient(*arguments, integrator=EULER, checkpoints=True)
+    largest = tracemalloc.get_traced_memory()[1] - sum(x.nbytes for x in found)
+    tracemalloc.stop()
+    worlds, steps, _ = found.control.shape
+    program = fast.compiled_function(("rollout_solution", *fast.step_key(integrator=EULER)[1:])).program
+    state = sum(state_sizes(program).values())
+    return largest / (found.control.itemsize * worlds * state * steps**0.5)
 
 
 def main() -> None:
@@ -144,8 +164,8 @@ def main() -> None:
     parser.add_argument("--rollout", type=int, default=0, help="number of steps")
     given = parser.parse_args()
     if given.rollout:
-        print("| model | rollout, us a step | gradient / rollout | with checkpoints | error |")
-        print("| --- | --- | --- | --- | --- |")
+        print("| model | rollout, us a step | gradient / rollout | with checkpoints | memory | error |")
+        print("| --- | --- | --- | --- | --- | --- |")
         for name in given.names:
             measure_rollout(name, given.worlds, given.repetitions, given.rollout)
         return

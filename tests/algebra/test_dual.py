@@ -13,7 +13,9 @@ FUNCTIONS = {
     "products": lambda a, b: a * b - b / a + 3 * a - (2 - a) * b,
     "circle": lambda a, b: scalar.sin(a) * scalar.cos(b) + scalar.tan(a * b),
     "inverse": lambda a, b: scalar.asin(a / 3) + scalar.acos(b / 4) + scalar.atan2(b, a),
-    "powers": lambda a, b: scalar.sqrt(a) + scalar.power(b, 3) + a**2 + scalar.power(a, b) + scalar.power(b, 2.5),
+    "powers": lambda a, b: (
+        scalar.sqrt(a) + scalar.power(b, 3) + a**2 + scalar.power(a, b) + scalar.power(b, 2.5)
+    ),
     "growth": lambda a, b: scalar.exp(a) * scalar.log(b) + scalar.absolute(a - b),
     "choice": lambda a, b: scalar.where(a < b, a * a, b) + scalar.minimum(a, b) + scalar.maximum(2 * a, b),
 }

@@ -19,7 +19,7 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.derivatives.rollout_states import PARAMETERS, RolloutStart, SolvedSteps
 from zwang.api.derivatives.step_adjoint import ADJOINT, BY_CONTROL, BY_SYMBOLS, COTANGENT
-from zwang.api.derivatives.step_derivatives import direction_sizes
+from zwang.api.derivatives.step_derivatives import ACCELERATION, direction_sizes
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import RepeatedRollout
 from zwang.errors import ShapeError
@@ -122,11 +122,13 @@ def _swept(
     sizes = (W, _state_size(rollout)), (W, rollout.symbols.shape[-1]), (W, T, nu)
     sums, switching = _Sums(*(np.zeros(size, dtype) for size in sizes)), np.zeros((W, T), bool)
     after: list[np.ndarray] = []
+    needed = function is not None and ACCELERATION in [port.name for port in function.program.inputs]
     solved: SolvedSteps | None = None
     pull: Pullback | None = None
     for span, state in reversed(parts):
         if solved is None or pull is None or solved.steps != span.stop - span.start:
-            solved = SolvedSteps(rollout, span.stop - span.start)
+            solved = pull = None  # releases their memory
+            solved = SolvedSteps(rollout, span.stop - span.start, needed)
             pull = _by_jacobians(solved, sums) if function is None else _by_products(solved, sums, function)
         solved.solve(state, span)
         g = cotangents
@@ -145,11 +147,10 @@ def _swept(
 
 def _by_products(solved: SolvedSteps, sums: _Sums, function: CompiledFunction) -> Pullback:
     """By the compiled adjoint of a step, run backwards, see `step_adjoint`."""
-    inputs = [*solved.before, solved.acceleration, solved.v[:, 1:]]
-    names = [port.name for port in function.program.inputs[: len(inputs)]]
-    given = {name: np.flip(x, axis=1) for name, x in zip(names, inputs, strict=True)}
+    names = [port.name for port in function.program.inputs]
+    given = {name: np.flip(x, axis=1) for name, x in solved.known.items() if name in names}
+    ports, record = (*given, COTANGENT), (BY_CONTROL,)
     given |= {ADJOINT: sums.by_state, BY_SYMBOLS: sums.by_symbols, PARAMETERS: solved.rollout.symbols}
-    ports, record = (*names, COTANGENT), (BY_CONTROL,)
     worlds, steps = solved.rollout.worlds, solved.steps
     if solved.is_whole:
         given[BY_CONTROL] = np.flip(sums.by_control, axis=1)

@@ -10,7 +10,8 @@ import numpy as np
 
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import parameter_array
-from zwang.api.derivatives.step_derivatives import StepDerivatives
+from zwang.api.derivatives.step_derivatives import ACCELERATION, StepDerivatives
+from zwang.api.derivatives.step_equations import NEXT_VELOCITY
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import RepeatedRollout, run_steps, state_sizes
 from zwang.errors import ShapeError
@@ -88,30 +89,31 @@ class RolloutStart(NamedTuple):
             function, *(given[port.name] for port in function.program.inputs), steps=last,
             every=spans[0].stop, over_time=("control",), record=self.state,
         )  # fmt: skip
-        starts = [{n: x[:, k] for n, x in found.records.items()} for k in range(len(spans) - 1)]
+        kept = dict(found.records)
+        if WARM_START in kept:
+            kept[WARM_START] = kept[WARM_START].astype(np.int32)  # row statuses are integers
+        starts = [{n: x[:, k] for n, x in kept.items()} for k in range(len(spans) - 1)]
         return [self.state, *starts]
 
 
 class SolvedSteps:
     """Some steps of a rollout with their solutions, which are computed again and again for other steps.
 
-    q, v, activation: states (worlds, steps + 1, size), the first one included. acceleration (worlds, steps,
-    n): the solutions of the constraint solver in all stages. is_whole: whether they are all steps.
+    q, v, activation: states (worlds, steps + 1, size), the first one included. is_whole: whether they are all
+    steps. accelerations: whether the solutions of the constraint solver are kept.
     """
 
-    def __init__(self, rollout: RolloutStart, steps: int) -> None:
+    def __init__(self, rollout: RolloutStart, steps: int, accelerations: bool = True) -> None:
         function = rollout.fast.compiled_function(("rollout_solution", *rollout.options))
         names = {port.name for port in function.program.inputs}
         over_time = [name for name in ("control", TIME) if name in names]
         self.rollout, self.steps = rollout, steps
         self.is_whole = steps == rollout.steps
         given = {PARAMETERS: rollout.symbols} | ({"control": rollout.control} if self.is_whole else {})
-        self._run = RepeatedRollout(
-            function, rollout.worlds, steps, given, over_time, (*STATE, "acceleration", "switching")
-        )
+        record = (*STATE, "switching", *([ACCELERATION] if accelerations else []))
+        self._run = RepeatedRollout(function, rollout.worlds, steps, given, over_time, record)
         self._over_time, self._state = over_time, state_sizes(function.program)
         self.q, self.v, self.activation = (self._run.records[name] for name in STATE)
-        self.acceleration = self._run.records["acceleration"]
 
     def solve(self, state: Mapping[str, np.ndarray], span: slice) -> None:
         """Compute the steps of a span of the rollout from the state before them."""
@@ -131,6 +133,14 @@ class SolvedSteps:
         """
         states = [x[:, :-1] for x in (self.q, self.v, self.activation)]
         return [*states, *(self._run.arrays[name] for name in self._over_time)]
+
+    @property
+    def known(self) -> dict[str, np.ndarray]:
+        """`before`, ACCELERATION (worlds, steps, n) where it is kept, and NEXT_VELOCITY, by their names."""
+        found = dict(zip((*STATE, *self._over_time), self.before, strict=True))
+        if ACCELERATION in self._run.records:
+            found[ACCELERATION] = self._run.records[ACCELERATION]
+        return {**found, NEXT_VELOCITY: self.v[:, 1:]}
 
     @property
     def after(self) -> StatesAfter:

@@ -14,7 +14,7 @@ import numpy as np
 
 from zwang.api.arguments import validation
 from zwang.api.derivatives.rollout_states import RolloutStart, SolvedSteps
-from zwang.api.derivatives.step_derivatives import direction_sizes
+from zwang.api.derivatives.step_derivatives import ACCELERATION, direction_sizes
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import ShapeError
 
@@ -42,7 +42,7 @@ def tangents_of_rollout(rollout: RolloutStart, start: Any, control: Any, paramet
     solved.solve(rollout.state, slice(0, rollout.steps))
     sizes = direction_sizes(fast.mechanism)
     parts = np.split(directions[0], np.cumsum([sizes["dq"], sizes["dv"]]), axis=-1)
-    inputs = [*solved.before, solved.acceleration]
+    inputs = [*solved.before, solved.known[ACCELERATION]]
     over_time = [rollout.shaped(x)[..., None, :, :] for x in inputs]
     symbols = [rollout.shaped(rollout.symbols)[..., None, :]] if fast.mechanism.symbols else []
     function = fast.compiled_function(("rollout_tangent", *rollout.options))

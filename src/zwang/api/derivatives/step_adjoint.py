@@ -24,13 +24,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.api.derivatives.step_derivatives import direction_sizes, settings_of, state_of, time_of
+from zwang.api.derivatives.step_derivatives import (
+    ACCELERATION,
+    direction_sizes,
+    settings_of,
+    state_of,
+    time_of,
+)
 from zwang.api.derivatives.step_equations import (
     MEAN_ACCELERATION,
     NEXT_VELOCITY,
     OtherEquationsError,
     check_equations,
     contact_pairs,
+    implicit_damping,
     row_context_of,
     rows_but_contacts,
     step_equations,
@@ -40,6 +47,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows_of_mechanism import constraint_rows
+from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import solve_mass_matrix, velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import TraceError
@@ -78,8 +86,7 @@ class SolvedStep(NamedTuple):
     """A step whose solution is among its inputs.
 
     mechanism, options: of the step, its size [s] and its integrator. inputs: their sizes by name: those of a
-    step, "acceleration", the solutions of the constraint solver, and NEXT_VELOCITY. parameters: the name of
-    the input for the values of the symbols.
+    step, ACCELERATION, and NEXT_VELOCITY. parameters: the name of the input for the values of the symbols.
     """
 
     mechanism: Mechanism
@@ -106,13 +113,14 @@ def adjoint_step(of: SolvedStep) -> tuple[Callable[..., Any], dict[str, int]]:
     Raises TraceError where something has no derivative in reverse mode.
     """
     m, parameters = of.mechanism, of.parameters
+    found = {ACCELERATION}  # what the adjoint itself computes
     try:
         check_equations(m, of.options[1])
         pullback = _pullback_by_equations(of)
     except OtherEquationsError:
-        pullback = _pullback_of_step(of)
+        pullback, found = _pullback_of_step(of), set()
     of_state = sum(list(direction_sizes(m).values())[:3])
-    given = {name: size for name, size in of.inputs.items() if name != parameters}
+    given = {name: size for name, size in of.inputs.items() if name not in (parameters, *found)}
     given |= {ADJOINT: of_state, COTANGENT: of_state}
     given |= {name: len(m.symbols) for name in (BY_SYMBOLS, parameters) if m.symbols}
 
@@ -170,7 +178,7 @@ def displaced_step(m: Mechanism, options: tuple[float, str], values: Values) -> 
     """
     if coulomb_frictions(m):
         raise TraceError(f"the laws of Coulomb friction of mechanism {m.name!r} have no reverse mode")
-    found = values["acceleration"]
+    found = values[ACCELERATION]
     known = KnownSolutions(np.split(found, len(found) // m.nv) if len(found) else [])
     settings = settings_of(m, *options)
     after = step(settings, _displaced(m, values), values["control"], time_of(values), known).state
@@ -202,6 +210,8 @@ def _pullback_by_equations(of: SolvedStep) -> Pullback:
     def pullback(values: Values, w: np.ndarray) -> dict[str, np.ndarray]:
         m, values = of.with_values(values)
         values = {**values, MEAN_ACCELERATION: (values[NEXT_VELOCITY] - values["v"]) / of.options[0]}
+        is_constrained = of.inputs[ACCELERATION]
+        values[ACCELERATION] = _acceleration(m, of.options, values) if is_constrained else np.zeros(0)
         w_q, w_v, w_z = np.split(w, [nv, 2 * nv])
         by_end = at_end(values, np.concatenate([w_q, w_z]))
         omega = w_v + by_end.pop(NEXT_VELOCITY)
@@ -211,6 +221,14 @@ def _pullback_by_equations(of: SolvedStep) -> Pullback:
         return {**found, "v": found["v"] + omega}
 
     return pullback
+
+
+def _acceleration(m: Mechanism, options: tuple[float, str], values: Values) -> np.ndarray:
+    """The acceleration a (nv,) of Gauss's problem: M (a - b) = h D b."""
+    state, b = state_of(values), values[MEAN_ACCELERATION]
+    kinematics = Kinematics(m.tree, state.q, state.v)
+    h_D = implicit_damping(settings_of(m, *options), kinematics, state.z, values["control"])
+    return b if h_D is None else b + solve_mass_matrix(m.tree, crba_of(kinematics), h_D @ b)
 
 
 def _end(m: Mechanism, options: tuple[float, str], values: Values) -> np.ndarray:
@@ -227,7 +245,7 @@ class _Solution:
     def __init__(self, m: Mechanism, options: tuple[float, str], state: State, values: Values) -> None:
         s, kinematics = settings_of(m, *options), Kinematics(m.tree, state.q, state.v)
         model, b = s.constraint_model, values[MEAN_ACCELERATION]
-        self.a = b if model is None else values["acceleration"]
+        self.a = b if model is None else values[ACCELERATION]
         self.equations = step_equations(s, kinematics, state.z, values["control"], (self.a, b))
         self.problem = GaussProblem(self.equations.M, np.zeros(m.nv), tuple(velocity_parents(m.tree)))
         self.context = None if model is None else row_context_of(model, kinematics, time_of(values))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import (
@@ -40,6 +41,8 @@ from zwang.solver.linearised import KnownSolutions
 
 STAGES = {"rk4": 4}
 """The number of stages of the integrators that have more than one."""
+ACCELERATION = "acceleration"
+"""The input and output for the solutions of the constraint solver in all stages of a step."""
 CONTINUOUS = "continuous"
 """In the place of an integrator: the derivatives of the state derivative."""
 
@@ -98,7 +101,7 @@ def step_derivatives(
     options: tuple[float, str],
     inputs: tuple[np.ndarray, ...],
     parameters: list[np.ndarray],
-    adjoint: Callable[..., Any] | None = None,
+    adjoint: CompiledFunction | None = None,
     sparse: Callable[..., Any] | None = None,
 ) -> StepDerivatives:
     """The derivatives of a step of a compiled mechanism, or of the state derivative, whose rates are then in
@@ -119,7 +122,9 @@ def step_derivatives(
             P = np.zeros((*AB.shape[:-1], 0))
             return StepDerivatives(q, v, z, AB[..., :n], AB[..., n:], P, switching[..., 0] > 0)
     if adjoint is not None:
-        found = _by_rows(mechanism, call, options, adjoint, (*inputs, acceleration, v), parameters)
+        ports = [port.name for port in adjoint.program.inputs]
+        solution = (acceleration, v) if ACCELERATION in ports else (v,)
+        found = _by_rows(mechanism, call, options, adjoint, (*inputs, *solution), parameters)
         valid = _is_valid(q, v)
         if np.isfinite(found[valid]).all():
             A, B, P = _jacobians(mechanism, found, valid)
@@ -238,7 +243,7 @@ def step_solution(
         switching = reduce(logical_or, [is_switching(model, motion) for motion in after.motions], switching)
     acceleration = np.concatenate(found) if found else np.zeros(0)
     return {
-        "q": state.q, "v": state.v, "activation": state.z, "acceleration": acceleration,
+        "q": state.q, "v": state.v, "activation": state.z, ACCELERATION: acceleration,
         "switching": np.array([where(switching, 1.0, 0.0)]),
     }  # fmt: skip
 
@@ -267,7 +272,7 @@ def step_tangents(
         moved = {name: Tangent(x, dx) for name, x, dx in pairs}
         return settings_of(mechanism.subs(moved) if moved else mechanism, h, integrator)
 
-    found = values["acceleration"]
+    found = values[ACCELERATION]
     known = KnownSolutions(np.split(found, len(found) // mechanism.nv) if len(found) else [])
     at = (settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state))
     if name == "sensor_tangent":

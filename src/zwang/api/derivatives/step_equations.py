@@ -105,7 +105,7 @@ def step_equations(
     """The equations of a step at its accelerations a and b, each (nv,)."""
     m, (a, b) = s.mechanism, accelerations
     base = kinematics.with_inertias_of(with_base_parameters(m.tree))
-    M, h_D = crba_of(kinematics), _implicit_damping(s, kinematics, z, control)
+    M, h_D = crba_of(kinematics), implicit_damping(s, kinematics, z, control)
     force = rnea_of(base, a) - applied_forces(m, kinematics, z, control)
     if h_D is None:
         return StepEquations(force, None, M, None)
@@ -117,7 +117,7 @@ def step_equations(
     return StepEquations(force, rnea_of(still, a - b) - h_D @ b, M, h_D)
 
 
-def _implicit_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray | None:
+def implicit_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray | None:
     """h D (nv, nv) where it has the sparsity of M; None without implicit damping."""
     D, nv = DAMPING[s.integrator](s, kinematics, z, control), s.mechanism.nv
     if not D.size or is_zero(D):
