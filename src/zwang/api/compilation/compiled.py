@@ -413,8 +413,9 @@ class CompiledMechanism(CompiledDerivatives):
         The gradients have the leading shape of q0. They take about three times as long as the rollout, with
         checkpoints four times, however many controls and symbols there are, by products of cotangents with
         the derivatives of a step in reverse mode; where these have no reverse mode (hard contacts and limits,
-        Coulomb friction), they are the products with A, B and P. The memory is that of the states and
-        accelerations of all steps; with checkpoints, of about 2 sqrt(steps) steps.
+        Coulomb friction), they are the products with A, B and P. The memory is that of the states of all
+        steps, for RK4 and hard equalities also of the accelerations; with checkpoints, of about
+        2 sqrt(steps) steps.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
         rollout = rollout_start(self, q0, v0, control, activation=activation, **options)
