@@ -73,3 +73,27 @@ def test_a_wrong_shape_is_reported_by_the_name_of_the_argument(name):
             wrong = values | {argument: np.zeros(m.nv + 1)}
             with pytest.raises(zw.errors.ShapeError, match=f"^{argument} must"):
                 getattr(zw, name)(m, *(wrong[x] for x in FUNCTIONS[name].arguments))
+
+
+def test_states_may_be_given_by_name():
+    """A dictionary completes the home configuration and a state at rest; a keyframe has a name."""
+    cart = zw.Body("cart", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
+    pole = zw.Body("pole", zw.Revolute("angle", axis=(0, 1, 0)), parent="cart", mass=1, com=(0, 0, 1))
+    m = zw.Mechanism(
+        "cart pole",
+        [cart, pole],
+        forces=[zw.Motor("push", "x")],
+        home=(0.3, 0),
+        keyframes=[zw.Keyframe("tilted", q=(0.1, 0.4))],
+    )
+    by_name = zw.forward_dynamics(m, {"angle": 0.4}, {"x": 2}, {"angle": 1})
+    assert np.array_equal(by_name, zw.forward_dynamics(m, [0.3, 0.4], [2, 0], [0, 1]))
+    assert np.array_equal(zw.frame_pose(m, "tilted", "pole").p, zw.frame_pose(m, [0.1, 0.4], "pole").p)
+    assert zw.linearize(m, "tilted", control={"push": 2}).control == [2]
+    assert np.array_equal(zw.trim(m, {"x": 1}, fixed=["x"]).q, [1, 0])
+    with pytest.raises(zw.errors.UnknownNameError, match=r"no coordinate 'angel'. Did you mean 'angle'"):
+        zw.mass_matrix(m, {"angel": 0.4})
+    with pytest.raises(zw.errors.UnknownNameError, match=r"no keyframe 'tilt'. Did you mean 'tilted'"):
+        zw.mass_matrix(m, "tilt")
+    with pytest.raises(zw.errors.StateError, match=r"q\['angle'\] must hold real numbers"):
+        zw.mass_matrix(m, {"angle": "up"})

@@ -400,6 +400,23 @@ def test_invalid_calls_are_reported_by_name(call, error, named):
         call()
 
 
+def test_assignment_to_an_array_of_the_state_changes_the_worlds():
+    top = zw.Body("top", zw.Ball("b"), mass=1, com=(0, 0, 1), inertia=(1, 1, 1))
+    worlds = zw.Worlds(zw.Mechanism("top", [top]), 2)
+    memory = worlds.q
+    worlds.q, worlds.v = [2.0, 0, 0, 0], [[1, 2, 3], [4, 5, 6]]
+    worlds.v += 1
+    assert worlds.q is memory and memory.tolist() == [[1, 0, 0, 0]] * 2
+    assert worlds.v.tolist() == [[2, 3, 4], [5, 6, 7]]
+    other = zw.Worlds(zw.Mechanism("top", [top]), 2)
+    other.set(v=worlds.v)
+    for each in (worlds, other):
+        each.step(substeps=5)
+    assert np.array_equal(worlds.q, other.q)
+    with pytest.raises(ShapeError, match="v must have the shape"):
+        worlds.v = [1, 2]
+
+
 @pytest.mark.parametrize("count", [8, 11, 24])
 def test_states_that_are_written_between_steps_are_those_of_the_next_step(count):
     """The warm start lies lane by lane, also of worlds that are reset, copied or set alone."""

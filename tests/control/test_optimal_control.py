@@ -9,7 +9,7 @@ import scipy.optimize
 
 import zwang as zw
 from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
-from zwang.errors import ArgumentError, ShapeError, SimulationError, SolveError
+from zwang.errors import ArgumentError, ShapeError, SimulationError, SolveError, StateError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -37,6 +37,25 @@ def test_the_regulator_of_a_double_integrator_is_that_of_the_textbook():
     assert model.states == ("x", "x_dot") and model.inputs == ("push",)
     assert np.allclose(found.K, [[1, np.sqrt(2)]]) and np.allclose(found.cost[0, 0], np.sqrt(2))
     assert np.allclose(np.sort_complex(found.poles), np.array([-1 - 1j, -1 + 1j]) / np.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("Q", "R", "message"),
+    [
+        ([1, -1], [1], "Q must have no negative eigenvalue"),
+        ([[1, 1], [0, 1]], [1], "Q must be symmetric"),
+        ([1, np.nan], [1], "Q must hold finite numbers"),
+        ([1, 1], [0], "R must be positive definite"),
+    ],
+)
+def test_weights_without_a_minimum_are_told(Q, R, message):
+    with pytest.raises((ArgumentError, StateError), match=message):
+        lqr(zw.linearize(double_integrator(), [0.0]), Q, R)
+
+
+def test_a_regulator_needs_a_linear_model():
+    with pytest.raises(ArgumentError, match=r"zw.linearize\(mechanism, q\)"):
+        lqr(double_integrator(), [1, 1], [1])
 
 
 @pytest.mark.parametrize("step", [None, 0.02])

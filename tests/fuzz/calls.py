@@ -185,10 +185,10 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     },
     "MeshHull": (
         {
-            "vertices": [(0,), (1,), (2,), (3,)],
+            "vertices": [0, 1, 2, 3],
             "normals": [(0, 0, -1), (0, -1, 0), (-1, 0, 0), (3**-0.5, 3**-0.5, 3**-0.5)],
-            "counts": [(3,)] * 4,
-            "corners": [(k,) for k in (0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3)],
+            "counts": [3] * 4,
+            "corners": [0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3],
         },
         lambda part: {
             "bodies": [

@@ -493,8 +493,8 @@ def test_the_hull_of_a_mesh_is_that_of_mujocos_compiler():
         "<geom type='mesh' mesh='m'/></worldbody></mujoco>"
     )
     (mesh,) = m.geometry
-    corners, normals = np.asarray(mesh.hull.corners)[:, 0], np.asarray(mesh.hull.normals)
-    counts, vertices = np.asarray(mesh.hull.counts)[:, 0], np.asarray(mesh.vertices)
+    corners, normals = np.asarray(mesh.hull.corners), np.asarray(mesh.hull.normals)
+    counts, vertices = np.asarray(mesh.hull.counts), np.asarray(mesh.vertices)
     centre = vertices.mean(axis=0)
     for normal, polygon in zip(normals, np.split(corners, np.cumsum(counts)[:-1]), strict=True):
         x = vertices[polygon]
@@ -502,7 +502,11 @@ def test_the_hull_of_a_mesh_is_that_of_mujocos_compiler():
     assert ((vertices - vertices[corners[0]]) @ normals[0] < 1e-3).all()
     assert Mechanism.from_json(m.to_json()) == m
     with pytest.raises(DescriptionError, match="at least three corners each"):
-        zw.MeshHull(mesh.hull.vertices, mesh.hull.normals, mesh.hull.counts, [(0,)])
+        zw.MeshHull(mesh.hull.vertices, mesh.hull.normals, mesh.hull.counts, [0])
+    with pytest.raises(DescriptionError, match="they must be a list of integers"):
+        zw.MeshHull(mesh.hull.vertices, mesh.hull.normals, mesh.hull.counts, [(0, 1, 2)])
+    counts, corners = counts[:, None], corners[:, None]  # columns, as in earlier versions
+    assert zw.MeshHull(np.asarray(mesh.hull.vertices)[::-1], normals, counts, corners) == mesh.hull
     with pytest.raises(DescriptionError, match="out of range; there are 4 vertices"):
         zw.Mesh(vertices=vertices[:4], hull=mesh.hull)
     with pytest.raises(DescriptionError, match="not that of its vertices"):

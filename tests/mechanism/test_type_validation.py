@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import zwang as zw
 from zwang.errors import ArgumentError
 from zwang.mechanism.type_validation import validated_arguments
 
@@ -33,3 +34,16 @@ def test_arguments_collected_by_a_star_are_not_those_of_the_next_parameter():
 def test_an_argument_of_another_type_raises_with_its_name(arguments, named, message):
     with pytest.raises(ArgumentError, match=message):
         product(*arguments, **named)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: zw.Sphere(0.1, colour="red"), r"Sphere has no argument 'colour'. Did you mean 'color'\?"),
+        (lambda: zw.Body("link", masss=1), "Did you mean 'mass'.* It has: name, joint, parent"),
+        (lambda: zw.Body(mass=1), "Body: missing a required argument: 'name'"),
+    ],
+)
+def test_a_call_that_does_not_match_the_signature_names_the_arguments(build, message):
+    with pytest.raises(TypeError, match=message):
+        build()

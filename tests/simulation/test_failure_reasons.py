@@ -14,7 +14,7 @@ from tests.constraint.test_closed_loops import four_bars
 from tests.constraint.test_constraint_stabilization import sleigh
 from tests.constraint.test_nonideal import painleve
 from tests.symbolic.machines import X, Z
-from zwang.errors import DescriptionError, ParameterError, SimulationWarning, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, SimulationWarning, SolveError, UnknownNameError
 from zwang.scalar import sqrt
 from zwang.simulation.status import FAILURE_REASONS
 from zwang.solver.newton import newton
@@ -230,3 +230,13 @@ def test_steps_without_a_recording_mark_failed_worlds_with_nan():
     assert stopped[1].argmax() in (92, 93) and stopped[1, 93:].all() and not stopped[[0, 2]].any()
     one = fast.rollout(q0[2], v0[2], np.zeros(3), steps=200, step=5e-3, integrator="rk4", params={"r": rs[2]})
     assert np.array_equal(run.q[2], one.q)
+
+
+def test_a_body_without_inertia_is_told_in_contact_too():
+    """Its mass matrix has a constant zero, which is also so in the program of the contacts."""
+    ball = zw.Body("ball", zw.Free("free"), mass=1, geometry=[zw.Sphere(0.1)])
+    m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])
+    with pytest.warns(SimulationWarning, match="nothing that the speed 'free.w.' moves has inertia"):
+        zw.simulate(m, duration=0.01)
+    with pytest.raises(SolveError, match="each body that can turn about its centre of mass"):
+        _ = zw.equations(zw.Mechanism("wheel", [zw.Body("b", zw.Revolute("j"), mass=1)])).accelerations

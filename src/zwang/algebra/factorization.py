@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -67,7 +68,8 @@ def factor(H: Any, parents: Sequence[int] | None = None) -> Factors:
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
     reciprocals: list[Any] = [None] * n
     for k in reversed(range(n)):
-        reciprocals[k] = 1 / A[k][k]
+        # what moves without inertia has an infinite acceleration, also where its zero is a constant
+        reciprocals[k] = math.inf if is_zero(A[k][k]) else 1 / A[k][k]
         for i in sorted(columns[k], reverse=True):
             a = A[k][i] * reciprocals[k]
             for j in (j for j in columns[k] if j <= i):

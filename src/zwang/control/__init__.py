@@ -14,3 +14,7 @@ __all__ = [
     "lqr",
     "predictive_sampling",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,7 +11,9 @@ import scipy.linalg
 from zwang.api.analysis.linearize import LinearModel
 from zwang.api.arguments import validation
 from zwang.api.arguments.validation import validated_arguments
-from zwang.errors import ShapeError, SolveError
+from zwang.errors import ArgumentError, ShapeError, SolveError, StateError
+
+ROUNDING = 1e-9  # of the elements of a weight, relative to the largest
 
 
 class Regulator(NamedTuple):
@@ -25,17 +27,26 @@ class Regulator(NamedTuple):
     poles: np.ndarray
 
 
-@validated_arguments()
+@validated_arguments("model")
 def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     """The feedback that minimises the integral, or the sum over all steps, of y^T Q y + u^T R u.
 
-    model: continuous or discrete. Q: (n, n), or its diagonal (n,). R: (m, m), or its diagonal (m,), positive.
-    Raises ArgumentError, StateError, ShapeError, and SolveError where no feedback stabilises the model.
+    model: continuous or discrete, of `zw.linearize`. Q: (n, n) symmetric and positive semidefinite, or its
+    diagonal (n,). R: (m, m) symmetric and positive definite, or its diagonal (m,).
+    Raises ArgumentError, also for other weights, StateError, ShapeError, and SolveError where no feedback
+    stabilises the model.
     Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
     (1990), Chapters 2 and 3.
     """
+    if not isinstance(model, LinearModel):
+        raise ArgumentError(
+            f"model is {validation.short_repr(model)}; it must be a LinearModel, such as "
+            "zw.linearize(mechanism, q) returns"
+        )
     n, m = model.B.shape
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
+    if not np.linalg.eigvalsh(r).min(initial=np.inf) > 0:
+        raise ArgumentError("R must be positive definite, so that every input has a cost")
     A, B = model.A, model.B
     try:
         if model.step is None:
@@ -57,4 +68,12 @@ def _weight(W: npt.ArrayLike, size: int, name: str) -> np.ndarray:
     array = np.diag(array) if array.ndim == 1 else array
     if array.shape != (size, size):
         raise ShapeError(f"{name} must have the shape ({size}, {size}) or ({size},); it is {array.shape}")
+    if not np.isfinite(array).all():
+        raise StateError(f"{name} must hold finite numbers")
+    largest = np.abs(array).max(initial=0.0)
+    if np.abs(array - array.T).max(initial=0.0) > ROUNDING * largest:
+        raise ArgumentError(f"{name} must be symmetric")
+    array = (array + array.T) / 2
+    if np.linalg.eigvalsh(array).min(initial=0.0) < -ROUNDING * largest:
+        raise ArgumentError(f"{name} must have no negative eigenvalue, as it weighs squares")
     return array

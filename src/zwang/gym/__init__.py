@@ -21,3 +21,7 @@ from zwang.gym.vector_env import VectorEnv
 __all__ = ["Env", "Environment", "Task", "VectorEnv"]
 
 register_tasks()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

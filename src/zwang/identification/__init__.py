@@ -36,3 +36,7 @@ __all__ = [
     "report",
     "with_fixed_joints",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

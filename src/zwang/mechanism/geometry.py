@@ -270,24 +270,26 @@ the hull: faces may consist of triangles that are nearly coplanar.
 @validated
 @dataclass(frozen=True)
 class MeshHull:
-    """The convex hull of a mesh: its vertices (n, 1), as indices of the mesh's vertices, and its faces.
+    """The convex hull of a mesh: its vertices (n,), as indices of the mesh's vertices, and its faces.
 
-    normals (m, 3): the outward unit normal of each face. counts (m, 1): the number of its corners. corners
-    (k, 1): indices of the mesh's vertices, face after face, counterclockwise as seen from outside. A face may
+    The vertices are stored in increasing order.
+    normals (m, 3): the outward unit normal of each face. counts (m,): the number of its corners. corners
+    (k,): indices of the mesh's vertices, face after face, counterclockwise as seen from outside. A face may
     consist of several triangles that are nearly coplanar. Raises DescriptionError for numbers that contradict
     each other.
     """
 
-    vertices: FrozenArray | tuple[tuple[int], ...]
+    vertices: FrozenArray | tuple[int, ...]
     normals: FrozenArray | tuple[tuple[float, float, float], ...]
-    counts: FrozenArray | tuple[tuple[int], ...]
-    corners: FrozenArray | tuple[tuple[int], ...]
+    counts: FrozenArray | tuple[int, ...]
+    corners: FrozenArray | tuple[int, ...]
 
     def __post_init__(self):
-        for name, kind in (("vertices", int), ("normals", float), ("counts", int), ("corners", int)):
-            columns = 3 if name == "normals" else 1
-            rows = _frozen_rows(getattr(self, name), kind, f"{name} of a mesh's hull", columns)
-            object.__setattr__(self, name, rows)
+        for name in ("vertices", "counts", "corners"):
+            numbers = _frozen_indices(getattr(self, name), f"{name} of a mesh's hull")
+            object.__setattr__(self, name, numbers)
+        object.__setattr__(self, "vertices", FrozenArray(np.unique(np.asarray(self.vertices)), 0, int))
+        object.__setattr__(self, "normals", _frozen_rows(self.normals, float, "normals of a mesh's hull"))
         counts, corners = np.asarray(self.counts), np.asarray(self.corners)
         if len(self.vertices) < 4 or len(counts) < 4:
             raise DescriptionError("a mesh's hull must have at least four vertices and four faces")
@@ -298,7 +300,7 @@ class MeshHull:
             )
         if abs(np.linalg.norm(np.asarray(self.normals), axis=-1) - 1).max(initial=0.0) > 1e-6:
             raise DescriptionError("the normals of a mesh's hull must have unit length")
-        of_faces = np.stack([np.repeat(np.arange(len(counts)), counts[:, 0]), corners[:, 0]], axis=1)
+        of_faces = np.stack([np.repeat(np.arange(len(counts)), counts), corners], axis=1)
         if len(np.unique(of_faces, axis=0)) != len(corners):
             raise DescriptionError("a face of a mesh's hull has the same corner twice")
         if not np.isin(corners, np.asarray(self.vertices)).all():
@@ -420,12 +422,12 @@ class HeightField(Geometry):
 
 def _check_hull(hull: MeshHull, vertices: np.ndarray, where: str) -> None:
     """Raises DescriptionError if a hull is not that of a mesh with these vertices (n, 3)."""
-    chosen, counts = np.asarray(hull.vertices)[:, 0], np.asarray(hull.counts)[:, 0]
+    chosen, counts = np.asarray(hull.vertices), np.asarray(hull.counts)
     if chosen.min() < 0 or chosen.max() >= len(vertices):
         raise DescriptionError(
             f"the hull of {where} has a vertex index out of range; there are {len(vertices)} vertices"
         )
-    normals, corners = np.asarray(hull.normals), vertices[np.asarray(hull.corners)[:, 0]]
+    normals, corners = np.asarray(hull.normals), vertices[np.asarray(hull.corners)]
     first = np.cumsum([0, *counts[:-1]])
     offsets = np.einsum("ij,ij->i", normals, corners[first])
     aside = np.einsum("ij,ij->i", np.repeat(normals, counts, axis=0), corners) - np.repeat(offsets, counts)
@@ -437,16 +439,28 @@ def _check_hull(hull: MeshHull, vertices: np.ndarray, where: str) -> None:
         )
 
 
-def _frozen_rows(values: Any, kind: type, where: str, columns: int = 3) -> FrozenArray:
-    """`values` (n, columns) as a frozen array of floats or integers. Raises DescriptionError."""
-    words = {1: "one", 3: "three"}[columns]
+def _frozen_indices(values: Any, where: str) -> FrozenArray:
+    """Integers (n,), or a column (n, 1) of them, as a frozen array (n,). Raises DescriptionError."""
     try:
-        rows = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), columns, kind)
+        array = _rows(values, int)
+    except (TypeError, ValueError, OverflowError):
+        raise DescriptionError(f"{where} must be integers") from None
+    if array.ndim == 2 and array.shape[1] == 1:  # as in earlier versions
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DescriptionError(f"{where} have the shape {array.shape}; they must be a list of integers")
+    return FrozenArray(array, 0, int)
+
+
+def _frozen_rows(values: Any, kind: type, where: str) -> FrozenArray:
+    """`values` (n, 3) as a frozen array of floats or integers. Raises DescriptionError."""
+    try:
+        rows = values if isinstance(values, FrozenArray) else FrozenArray(_rows(values, kind), 3, kind)
     except (TypeError, ValueError, OverflowError):
         expected = "real numbers" if kind is float else "integers"
-        raise DescriptionError(f"{where} must be rows of {words} {expected}") from None
-    if len(rows.shape) != 2 or rows.shape[1] != columns:
-        raise DescriptionError(f"{where} have the shape {rows.shape}; they must be rows of {words} numbers")
+        raise DescriptionError(f"{where} must be rows of three {expected}") from None
+    if len(rows.shape) != 2 or rows.shape[1] != 3:
+        raise DescriptionError(f"{where} have the shape {rows.shape}; they must be rows of three numbers")
     if not np.isfinite(np.asarray(rows)).all():
         raise DescriptionError(f"{where} must be finite")
     return rows

@@ -35,16 +35,17 @@ IDENTITY: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 class FrozenArray:
-    """An immutable array (n, columns) of floats or integers, for the vertices and faces of a mesh.
+    """An immutable array (n, columns) or, for columns 0, (n,) of floats or integers, as for a mesh.
 
-    It compares by value, its elements are rows as tuples, and `numpy.asarray` reads it without a copy.
+    It compares by value, its elements are rows as tuples or numbers, and `numpy.asarray` reads it without a
+    copy.
     """
 
     __slots__ = ("_array",)
 
     def __init__(self, values: Any, columns: int, kind: type = float):
         array = np.array(values, dtype=np.float64 if kind is float else np.int64)
-        self._array = array.reshape(0, columns) if array.size == 0 else array
+        self._array = array if array.size else array.reshape((0, columns) if columns else (0,))
         self._array.setflags(write=False)
 
     @property
@@ -57,11 +58,13 @@ class FrozenArray:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return (tuple(row) for row in self._array.tolist())
+    def __iter__(self) -> Iterator[Any]:
+        rows = self._array.tolist()
+        return iter(rows) if self._array.ndim == 1 else (tuple(row) for row in rows)
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        return tuple(self._array[index].tolist())
+    def __getitem__(self, index: int) -> Any:
+        row = self._array[index].tolist()
+        return tuple(row) if isinstance(row, list) else row
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FrozenArray) and np.array_equal(self._array, other._array)
@@ -70,7 +73,7 @@ class FrozenArray:
         return hash((self._array.shape, self._array.tobytes()))
 
     def __repr__(self) -> str:
-        return f"<{len(self)} rows of {self._array.shape[1]}>"
+        return f"<{len(self)} numbers>" if self._array.ndim == 1 else f"<{len(self)} rows of {self.shape[1]}>"
 
 
 def number(value: Any, where: str, *, infinite: bool = False) -> Number:

@@ -158,7 +158,7 @@ def _encoded_array(array: np.ndarray) -> dict[str, Any]:
     """The bytes of an array, little-endian, as base64 text."""
     kind = "<f8" if array.dtype.kind == "f" else "<i8"
     text = base64.b64encode(array.astype(kind).tobytes()).decode("ascii")
-    return {"of": kind, "columns": array.shape[1], "block": text}
+    return {"of": kind, "columns": 1 if array.ndim == 1 else array.shape[1], "block": text}
 
 
 def _decoded_array(value: Mapping[str, Any]) -> FrozenArray:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from zwang.errors import ArgumentError, DescriptionError, ZwangError
+from zwang.errors import ArgumentError, DescriptionError, ZwangError, did_you_mean
 from zwang.scalar import is_scalar
 
 Class = TypeVar("Class", bound=type)
@@ -82,8 +82,7 @@ def validated(kind: Class) -> Class:
         except ZwangError:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-            # a call that does not match the signature remains a TypeError of Python
-            given = inspect.signature(kind).bind(*arguments, **named).arguments
+            given = _bound(kind, arguments, named)
             _check_fields(kind, given, checks_of_fields())
             shown = ", ".join(f"{name} = {short_repr(value)}" for name, value in given.items())
             raise DescriptionError(f"{kind.__name__} cannot be built from {shown}: {error}") from error
@@ -93,6 +92,19 @@ def validated(kind: Class) -> Class:
 
     kind.__init__ = built  # type: ignore[misc]
     return kind
+
+
+def _bound(kind: type, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name. Raises TypeError, as Python does, where they do not match the signature."""
+    signature = inspect.signature(kind)
+    for name in named:
+        if name not in signature.parameters:
+            question, valid = did_you_mean(name, signature.parameters), ", ".join(signature.parameters)
+            raise TypeError(f"{kind.__name__} has no argument {name!r}. {question} It has: {valid}")
+    try:
+        return signature.bind(*arguments, **named).arguments
+    except TypeError as error:
+        raise TypeError(f"{kind.__name__}: {error}") from None
 
 
 def validated_arguments(*exempt: str) -> Callable[[Function], Function]:

@@ -57,3 +57,7 @@ __all__ = [
 ]
 
 __getattr__ = module_getattr(__name__, {"Ellipsoid": "ManipulabilityEllipsoid", "Solution": "IKSolution"})
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -170,6 +170,11 @@ __all__ = [
     "zeros",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

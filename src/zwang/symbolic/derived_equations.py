@@ -19,10 +19,11 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
 from zwang.dynamics.generalised_forces import spring_energy
-from zwang.errors import UnknownNameError
+from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import is_zero
 from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
@@ -91,10 +92,20 @@ class DerivedEquations:
 
     @cached_property
     def accelerations(self) -> sp.Matrix:
-        """u_dot (n, 1) by elimination down the diagonal of M*, which is positive definite."""
-        if self.form == "expanded":
-            return self.mass_matrix.LUsolve(self.right_hand_side).applyfunc(sp.together)
-        return self._matrix(_solved(self._projected.mass_matrix, self._projected.right_hand_side))
+        """u_dot (n, 1) by elimination down the diagonal of M*, which is positive definite.
+
+        Raises SolveError if M* is singular, as of a joint that moves no inertia.
+        """
+        try:
+            if self.form == "expanded":
+                return self.mass_matrix.LUsolve(self.right_hand_side).applyfunc(sp.together)
+            return self._matrix(_solved(self._projected.mass_matrix, self._projected.right_hand_side))
+        except (sp.matrices.exceptions.NonInvertibleMatrixError, ZeroDivisionError):
+            raise SolveError(
+                f"the accelerations of mechanism {self.mechanism.name!r} are not determined, as its mass "
+                "matrix is singular: give each body that can turn about its centre of mass an inertia, or "
+                "its joint an armature"
+            ) from None
 
     # -------------------------------------------------------------------- quantities of the derivation
 
@@ -374,6 +385,8 @@ def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A^-1 b for a symmetric positive definite A, by elimination down the diagonal."""
     n, A, b = len(b), A.copy(), b.copy()
     for k in range(n):
+        if is_zero(A[k, k]):
+            raise ZeroDivisionError
         for i in range(k + 1, n):
             factor = A[i, k] / A[k, k]
             A[i, k:] = A[i, k:] - factor * A[k, k:]

@@ -117,7 +117,7 @@ def numeric_linear_model(
     nv, nz, names = m.nv, len(activations(m)), control_names(m)
     configuration = validation.configuration(m, q)
     velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
-    u = _vector(control, len(names), "control")
+    u = validation.control_vector(m, {} if control is None else control)
     z = _vector(activation, nz, "activation")
     fast, options = compiled_on_one_thread(m), {"activation": z, "time": time}
     if step is None:
@@ -128,7 +128,8 @@ def numeric_linear_model(
     if not np.isfinite(found.A).all():
         raise SimulationError(
             "there is no linear model about this state: its accelerations are not determined, as the hard "
-            "constraints contradict each other there or the constraint solver fails; choose another state"
+            "constraints contradict each other there, a joint moves no inertia, or the constraint solver "
+            "fails; choose another state, or give the bodies inertia"
         )
     all_states = state_names(m)
     T = _admissible_states(m, configuration, velocity, time, nz)

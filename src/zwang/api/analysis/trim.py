@@ -97,8 +97,7 @@ def trim(
     m = m.subs({name: float(value) for name, value in values.items()}) if values else m
     names, nz = control_names(m), len(activations(m))
     q = validation.configuration(m, guess)
-    start = np.zeros(len(names)) if control is None else control
-    u = validation.vector(start, len(names), "control", "control")
+    u = validation.control_vector(m, {} if control is None else control)
     problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     found = []

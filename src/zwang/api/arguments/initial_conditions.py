@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,8 @@ from zwang.errors import (
     ShapeError,
     SimulationError,
     StateError,
-    UnknownNameError,
 )
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.options import Keyframe
 from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
@@ -48,13 +45,7 @@ def initial_state(
         raise ArgumentError(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
-    keyframe = mechanism.keyframe(q0) if isinstance(q0, str) else Keyframe("default")
-    if moved := moved_mocap_bodies(mechanism, keyframe.mocap):
-        raise SimulationError(
-            f"keyframe {keyframe.name!r} moves mocap body {moved[0]!r}, whose pose is fixed in this "
-            "mechanism; make it a parameter: m, params = zw.with_mocap_parameters(mechanism, "
-            f"{keyframe.name!r}), and simulate m with params=params"
-        )
+    keyframe = validation.keyframe_of(mechanism, q0) if isinstance(q0, str) else Keyframe("default")
     q0 = (keyframe.q or None) if isinstance(q0, str) else q0
     v0 = (keyframe.v or None) if v0 is None else v0
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
@@ -86,8 +77,7 @@ def sample_size(mechanism: Mechanism) -> int:
 
 def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.ndarray:
     """(worlds or 1, n) floats."""
-    if isinstance(value, Mapping):
-        value = _filled(value, default, names, name)
+    value = validation.values_by_name(value, default, names, "coordinate or speed", name)
     try:
         array = real_array(default if value is None else value)
     except (TypeError, ValueError, OverflowError):
@@ -98,21 +88,6 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
             f"{array.shape}"
         )
     return np.atleast_2d(array)
-
-
-def _filled(values: Mapping, default: Any, names: tuple[str, ...], where: str) -> np.ndarray:
-    """One row, or one for each world, with the values given by name, and the others as in `default`."""
-    for key in values:
-        if key not in names:
-            raise UnknownNameError("coordinate or speed", key, names)
-    columns = []
-    for name, x in zip(names, default, strict=True):
-        try:
-            columns.append(real_array(values.get(name, x)))
-        except (TypeError, ValueError):
-            shown = str(values[name])[:60]
-            raise StateError(f"{where}[{name!r}] must hold real numbers; it is {shown!r}") from None
-    return np.stack(np.broadcast_arrays(*columns), axis=-1)
 
 
 def _parameters(mechanism: Mechanism, params: Parameters | None) -> dict[str, np.ndarray]:

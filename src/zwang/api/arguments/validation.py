@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,14 +16,18 @@ from zwang.errors import (
     ShapeError,
     SimulationError,
     StateError,
+    UnknownNameError,
     WriteError,
     ZwangError,
 )
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import moved_mocap_bodies
+from zwang.mechanism.options import Keyframe
 from zwang.mechanism.type_validation import short_repr as short_repr
 from zwang.mechanism.type_validation import validated_arguments as validated_arguments
 from zwang.scalar import are_constant, real_array
 from zwang.scalar.real import remedy_for
+from zwang.simulation.controls import control_names
 
 FLOAT = np.dtype(float)
 
@@ -104,10 +108,54 @@ def real(value: Any, name: str, what: str) -> float:
     return float(number)
 
 
-def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
-    """q (nq,) with its quaternions at unit length. Raises ShapeError, and StateError for NaN and zero
-    quaternions.
+def values_by_name(values: Any, default: Any, names: Sequence[str], kind: str, where: str) -> Any:
+    """The values of a dictionary by name, the others as in `default`, worlds first; other values as they are.
+
+    kind, where: for errors, what the names are and the argument. Raises UnknownNameError or StateError.
     """
+    if not isinstance(values, Mapping):
+        return values
+    for key in values:
+        if key not in names:
+            raise UnknownNameError(kind, key, names)
+    columns = []
+    for name, x in zip(names, default, strict=True):
+        try:
+            columns.append(real_array(values.get(name, x)))
+        except (TypeError, ValueError, OverflowError):
+            raise StateError(
+                f"{where}[{name!r}] must hold real numbers; it is {_shown(values[name])}"
+            ) from None
+    try:
+        return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)
+    except ValueError:
+        shapes = ", ".join(f"{key!r}: {np.shape(x)}" for key, x in values.items())
+        raise ShapeError(f"the values in {where} have shapes that do not fit each other: {shapes}") from None
+
+
+def keyframe_of(mechanism: Mechanism, name: str) -> Keyframe:
+    """The keyframe of that name. Raises UnknownNameError, and SimulationError if it moves mocap bodies that
+    are no parameters.
+    """
+    keyframe = mechanism.keyframe(name)
+    if moved := moved_mocap_bodies(mechanism, keyframe.mocap):
+        raise SimulationError(
+            f"keyframe {name!r} moves mocap body {moved[0]!r}, whose pose is fixed in this mechanism; make "
+            f"it a parameter: m, params = zw.with_mocap_parameters(mechanism, {name!r}), and use m and params"
+        )
+    return keyframe
+
+
+def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
+    """q (nq,) with its quaternions at unit length.
+
+    q may also be the name of a keyframe, or a dictionary of coordinates by name, of which the others take
+    their values in the home or the neutral configuration. Raises ShapeError, UnknownNameError, and StateError
+    for NaN and zero quaternions.
+    """
+    home = mechanism.home or mechanism.neutral
+    q = (keyframe_of(mechanism, q).q or home) if isinstance(q, str) else q
+    q = values_by_name(q, home, mechanism.coordinate_names, "coordinate", "q")
     q = vector(q, mechanism.nq, "q", f"nq of mechanism {mechanism.name!r}")
     for joint in mechanism.joints:
         if joint.kind in ("ball", "free"):
@@ -124,8 +172,22 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
 
 
 def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
-    """v, tau or a (nv,), finite. Raises ShapeError or StateError."""
+    """v, tau or a (nv,), finite, also as a dictionary by the names of speeds, of which the others are zero.
+
+    Raises ShapeError, StateError or UnknownNameError.
+    """
+    value = values_by_name(value, np.zeros(mechanism.nv), mechanism.speed_names, "speed", name)
     return vector(value, mechanism.nv, name, f"nv of mechanism {mechanism.name!r}")
+
+
+def control_vector(mechanism: Mechanism, value: Any) -> np.ndarray:
+    """The control (nu,), finite, also as a dictionary by the names of inputs, of which the others are zero.
+
+    Raises ShapeError, StateError or UnknownNameError.
+    """
+    names = control_names(mechanism)
+    value = values_by_name(value, np.zeros(len(names)), names, "input", "control")
+    return vector(value, len(names), "control", f"inputs of mechanism {mechanism.name!r}")
 
 
 MOST_SPEEDS = 5_000

@@ -40,6 +40,7 @@ from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
+STATE_ARRAYS = ("q", "v", "activation", "control")
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
 
 
@@ -62,7 +63,7 @@ class Worlds:
     The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
     of `params`, `commands` and `observation` are views of the worlds' memory: they may be read and written
     between steps without a copy, also by other libraries through `__dlpack__`, and they are the same arrays
-    throughout.
+    throughout; `worlds.q = q` is `worlds.set(q=q)`.
     Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
     `failure_reason` and `solver_status` are copies; `sensors` and `contacts` are computed when they are read.
     Observations and commands have one contiguous row for each world. States, controls and parameters have the
@@ -116,6 +117,13 @@ class Worlds:
         self._allocate(start)
         self._bind()
         self.reset()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assignment to an array of the state changes its values by `set`; it stays the worlds' memory."""
+        if name in STATE_ARRAYS and name in self.__dict__:
+            self.set(**{name: value})
+        else:
+            super().__setattr__(name, value)
 
     # --------------------------------------------------------------------------------------------- stepping
 

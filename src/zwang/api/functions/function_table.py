@@ -59,7 +59,9 @@ class Argument:
             return validation.configuration(mechanism, value)
         if self.size == NV_VECTOR:
             return validation.nv_vector(mechanism, value, self.name)
-        if self.size in (CONTROL, ACTIVATION):
+        if self.size == CONTROL:
+            return validation.control_vector(mechanism, value)
+        if self.size == ACTIVATION:
             size = self.shape_in(mechanism)
             return validation.vector(value, size, self.name, self.description)
         return validation.real(value, self.name, self.description)

@@ -197,9 +197,9 @@ def _hull_of(vertices: Any, hull: MeshHull | None) -> Polyhedron:
         corners = convex_hull(points).corners
         found = VertexHull(points[corners] if len(corners) else np.unique(points, axis=0))
     else:
-        chosen = np.asarray(hull.vertices)[:, 0]
-        corners = np.searchsorted(chosen, np.asarray(hull.corners)[:, 0])
-        ends = np.cumsum(np.asarray(hull.counts)[:, 0])
+        chosen = np.asarray(hull.vertices)
+        corners = np.searchsorted(chosen, np.asarray(hull.corners))
+        ends = np.cumsum(np.asarray(hull.counts))
         polygons = [polygon[::-1] for polygon in np.split(corners, ends[:-1])]
         found = VertexHull(points[chosen], Faces(np.asarray(hull.normals), points[chosen], polygons))
     return Polyhedron(PolyhedronTables([found]))

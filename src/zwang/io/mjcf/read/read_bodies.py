@@ -249,15 +249,10 @@ def _hull(m: Any, mesh: int) -> MeshHull | None:
     if graph < 0 or not len(counts):
         return None
     count, first = int(m.mesh_graph[graph]), int(m.mesh_polyvertadr[polygon])
-    vertices: Any = np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])[:, None]
-    corners: Any = np.array(m.mesh_polyvert[first : first + int(counts.sum())], int)[:, None]
+    vertices: Any = np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])
+    corners: Any = np.array(m.mesh_polyvert[first : first + int(counts.sum())], int)
     normals: Any = np.array(m.mesh_polynormal[polygons], float)
-    return MeshHull(
-        vertices=vertices,
-        normals=normals,
-        counts=counts[:, None],
-        corners=corners,
-    )
+    return MeshHull(vertices=vertices, normals=normals, counts=counts, corners=corners)
 
 
 def _height_field(m: Any, field: int, common: dict[str, Any]) -> HeightField:
