@@ -53,6 +53,7 @@ def test_friction_forces_are_those_of_mujoco(cone, condim, island):
     data = after_steps(model, 60)
     found = zw.constrained_dynamics(m, data.qpos, data.qvel, np.zeros(model.nv))
     assert data.nefc == len(found.force) > 6
+    assert "contacts of two boxes in another order" in " ".join(note.what for note in m.report.notes)
     np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-10)
     np.testing.assert_allclose(found.force, data.efc_force, atol=1e-10)
     without = m.replace(options=zw.Options(**{**vars(m.options), "noslip_iterations": 0}))

@@ -34,6 +34,10 @@ def options(source: MjcfModel) -> Options:
         enabled = tuple(name for name in enabled if name != "sleep")
     if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
         source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
+    boxes = np.count_nonzero(source.model.geom_type == int(mujoco.mjtGeom.mjGEOM_BOX))
+    if o.noslip_iterations > 0 and boxes > 1:
+        what = "the noslip solver ends before it converges, and may take the contacts of two boxes in another"
+        source.note("read", f"{what} order than MuJoCo: accelerations may differ by about 1e-3", where)
     integrator = _INTEGRATORS[int(o.integrator)]
     if integrator == "discrete":
         source.unsupported("the integrator 'discrete'", where)
