@@ -157,6 +157,13 @@ def test_damaged_recordings_are_load_errors(run: Any, tmp_path: Path) -> None:
     assert refused > 5
 
 
+def test_missing_files_and_folders_are_told(run: Any, tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match=r"there is no recording '.*run\.nc'"):
+        zw.open_run(tmp_path / "run.nc")
+    with pytest.raises(WriteError, match=r"there is no folder '.*results'; create it"):
+        zw.save(run, tmp_path / "results" / "run.nc")
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("integrator", ["euler", "dop853"])
 def test_a_controller_that_returns_arrays_is_reported_by_name(compiled: bool, integrator: str) -> None:

@@ -80,6 +80,12 @@ def _write_error(path: str | Path) -> Iterator[None]:
     except WriteError:
         raise
     except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
+        if isinstance(error, FileNotFoundError) and not Path(path).absolute().parent.exists():
+            folder = str(Path(path).parent)
+            raise WriteError(
+                f"{str(path)!r} cannot be written: there is no folder {folder!r}; create it, or give a path "
+                "in another one"
+            ) from error
         why = getattr(error, "strerror", None) or str(error)
         raise WriteError(
             f"{str(path)!r} cannot be written: {why}; its previous content is unchanged. "

@@ -52,6 +52,8 @@ def read_recording(path: str | Path) -> xr.Dataset:
     """
     if Path(path).suffix == ".zarr":
         _need_zarr()
+    if "://" not in str(path) and not os.path.lexists(path):
+        raise LoadError(f"there is no recording {str(path)!r}")
     try:
         opener = (
             xr.open_zarr(path, consolidated=False)
