@@ -84,10 +84,11 @@ def trim(
 ) -> TrimPoint:
     """An equilibrium near a guess: the mechanism stays at rest under a constant control.
 
-    guess: the configuration (nq,). control (nu,): the guess of the control, by default zero; for a mechanism
-    without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of coordinates and
-    of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are found. Where
-    several equilibria are near, it is one of them, stable or not. params: values of the symbols.
+    guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
+    control, by default zero; for a mechanism without inputs the generalised forces (nv,) [N m, N], which are
+    kept. fixed: the names of coordinates and of controls that keep their value, such as ["elbow",
+    "shoulder motor"]; all others are found. Where several equilibria are near, it is one of them, stable or
+    not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
     that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
