@@ -10,7 +10,9 @@ import numpy as np
 
 import zwang as zw
 from tests.mechanisms import random_state
-from zwang.dynamics.generalised_forces import activation_derivatives, actuator_forces, passive_forces
+from zwang.dynamics.actuators import activation_derivatives
+from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
@@ -78,7 +80,8 @@ def assert_same_actuators(
     theirs = actuator_forces(new, q[iq], v[iv], control, activation)
     close(ours, theirs, "actuator forces", tolerance)
     if activation:
-        a, b = (activation_derivatives(m, control, activation) for m in (old, new))
+        states = (old, q, v), (new, q[iq], v[iv])
+        a, b = (activation_derivatives(m, Kinematics(m.tree, *at), control, activation) for m, *at in states)
         close([a[n] for n in activation], [b[n] for n in activation], "activations", tolerance)
 
 

@@ -111,7 +111,9 @@ def acts_on_bodies(mechanism: Mechanism, force: Any) -> bool:
     if isinstance(force, Actuator):
         paths = {tendon.name: tendon.path for tendon in mechanism.tendons}
         return force.frame is not None or bool(force.tendon is not None and paths[force.tendon])
-    return isinstance(force, Wrench | PointSpring | GravityCompensation | FluidDrag | EllipsoidDrag)
+    if isinstance(force, GravityCompensation):
+        return not any(j.joint.actuator_gravity_compensation for j in mechanism.joints)
+    return isinstance(force, Wrench | PointSpring | FluidDrag | EllipsoidDrag)
 
 
 def subtree_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:

@@ -1,19 +1,17 @@
-"""Passive forces of springs, dampers and wrenches, and actuator forces, as generalised forces; activation
-dynamics.
-"""
+"""Passive forces of springs, dampers and wrenches, and actuator forces, as generalised forces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from zwang.algebra import rotations
+from zwang.dynamics.actuators import actuator_outputs, clipped
 from zwang.dynamics.ellipsoid_drag import ellipsoid_force
 from zwang.dynamics.fluid_drag import drag_force
-from zwang.dynamics.muscles import activation_derivative, muscle_force
-from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmission
+from zwang.dynamics.transmissions import on_joint
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import (
@@ -28,26 +26,14 @@ from zwang.mechanism.force_elements import (
     Wrench,
 )
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.mechanism.numbers import Interval
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
-from zwang.scalar import absolute, clip, divide, exp, maximum, minimum, sqrt
-
-
-class ActuatorOutput(NamedTuple):
-    """Length [rad or m], velocity [rad/s or m/s] and force [N m or N] of an actuator, and its moment arms
-    (nv,): its generalised force is force * moment.
-    """
-
-    length: Any
-    velocity: Any
-    force: Any
-    moment: np.ndarray
+from zwang.scalar import absolute, divide, maximum, minimum, sqrt
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
     """Generalised forces tau (nv,) [N m or N] of springs, dampers, constant wrenches, gravity
-    compensation, fluids and tendons.
+    compensation, unless actuators carry it, fluids and tendons.
 
     q (nq,), v (nv,): configuration and generalised velocities.
     """
@@ -70,9 +56,7 @@ def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarra
             case Wrench(input=None):
                 tau = tau + wrench_force(mechanism, force, kinematics)
             case GravityCompensation():
-                body = mechanism.body(force.body)
-                weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
-                tau = tau - wrench_force(mechanism, Wrench(body.name, weight, point=body.com), kinematics)
+                tau = tau + _compensation_force(mechanism, force, kinematics, by_actuators=False)
             case FluidDrag():
                 tau = tau + drag_force(mechanism, force, kinematics)
             case EllipsoidDrag():
@@ -88,13 +72,15 @@ def actuator_forces(
     v: Any,
     control: Mapping[str, Any],
     activation: Mapping[str, Any] | None = None,
+    t: Any = 0,
 ) -> np.ndarray:
-    """Generalised forces tau (nv,) [N m or N] of motors, actuators and wrenches with an input.
+    """Generalised forces tau (nv,) [N m or N] of motors, actuators and wrenches with an input, and of the
+    gravity compensation that actuators carry.
 
     q (nq,), v (nv,): configuration and generalised velocities. control: the inputs by name, 0 where omitted.
-    activation: by actuator name, for actuators with activation dynamics, 0 where omitted.
+    activation: by the names of the states of actuators, 0 where omitted. t [s]: the time.
     """
-    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), control, activation)
+    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), control, activation, t)
 
 
 def actuator_forces_of(
@@ -102,9 +88,10 @@ def actuator_forces_of(
     kinematics: Kinematics,
     control: Mapping[str, Any],
     activation: Mapping[str, Any] | None = None,
+    t: Any = 0,
 ) -> np.ndarray:
     """`actuator_forces` at the state of a record of kinematics."""
-    tau = unclipped_actuator_forces(mechanism, kinematics, control, activation)
+    tau = unclipped_actuator_forces(mechanism, kinematics, control, activation, t)
     return clip_to_actuator_ranges(mechanism, tau)
 
 
@@ -113,32 +100,48 @@ def unclipped_actuator_forces(
     kinematics: Kinematics,
     control: Mapping[str, Any],
     activation: Mapping[str, Any] | None = None,
+    t: Any = 0,
 ) -> np.ndarray:
     """`actuator_forces` before they are clipped to the `actuator_range` of their joints."""
     tau = np.array([0] * mechanism.nv)
+    outputs = actuator_outputs(mechanism, kinematics, control, activation, t)
     for force in mechanism.forces:
         match force:
-            case Motor():
-                u = _clipped(control.get(force.name, 0), force.control_range)
-                joint = mechanism.joint(force.joint)
-                tau = tau + on_joint(mechanism, force.joint, [force.gear * u] * min(1, joint.joint.nv))
-            case Actuator():
-                state = (activation or {}).get(force.name, 0)
-                tau = tau + _actuator_force(mechanism, force, kinematics, control.get(force.name, 0), state)
+            case Motor() | Actuator():
+                output = outputs[force.name]
+                tau = tau + output.force * output.moment
             case Wrench(input=str() as name):
                 tau = tau + control.get(name, 0) * wrench_force(mechanism, force, kinematics)
+            case GravityCompensation() if mechanism.inputs:
+                tau = tau + _compensation_force(mechanism, force, kinematics, by_actuators=True)
     return tau
+
+
+def _compensation_force(
+    mechanism: Mechanism, force: GravityCompensation, kinematics: Kinematics, *, by_actuators: bool
+) -> np.ndarray:
+    """Generalised forces (nv,) of gravity compensation: of the joints whose actuators carry it, or of all
+    others.
+    """
+    joints = [j for j in mechanism.joints if j.joint.actuator_gravity_compensation == by_actuators]
+    own = {k for joint in joints for k in range(joint.v.start, joint.v.stop)}
+    if not own:
+        return np.array([0] * mechanism.nv)
+    body = mechanism.body(force.body)
+    weight = tuple(force.factor * body.mass * g for g in mechanism.gravity)
+    tau = wrench_force(mechanism, Wrench(body.name, weight, point=body.com), kinematics)
+    return np.array([-x if k in own else 0 for k, x in enumerate(tau)])
 
 
 def clip_to_actuator_ranges(mechanism: Mechanism, tau: Any) -> np.ndarray:
     """Generalised forces tau (nv,) [N m or N] of all actuators together, each clipped to its joint's
     `actuator_range`.
     """
-    clipped = list(tau)
+    total = list(tau)
     for joint in mechanism.joints:
         limits = getattr(joint.joint, "actuator_range", None)
-        clipped[joint.v] = [_clipped(x, limits) for x in clipped[joint.v]]
-    return np.array(clipped)
+        total[joint.v] = [clipped(x, limits) for x in total[joint.v]]
+    return np.array(total)
 
 
 def damper_force(damper: Damper, v: Any) -> Any:
@@ -147,56 +150,6 @@ def damper_force(damper: Damper, v: Any) -> Any:
     for power, c in enumerate(damper.higher, start=2):
         force = force + c * odd_power(v, power)
     return -force
-
-
-def activation_derivatives(
-    mechanism: Mechanism, control: Mapping[str, Any], activation: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Time derivative of the activation, by name, of every actuator with activation dynamics.
-
-    It is u for an integrator, (u - activation) / time constant for a filter, and `activation_derivative` for
-    a muscle.
-    """
-    derivatives = {}
-    for force in mechanism.forces:
-        if isinstance(force, Actuator) and force.activation is not None:
-            derivatives[force.name] = _activation_rate(
-                force, control.get(force.name, 0), activation[force.name]
-            )
-    return derivatives
-
-
-def _activation_rate(force: Actuator, control: Any, activation: Any) -> Any:
-    """Time derivative of the activation of an actuator."""
-    assert force.activation is not None
-    kind, parameters = force.activation
-    u = _clipped(control, force.control_range)
-    if kind == "muscle":
-        return activation_derivative(parameters, u, activation)
-    return u if kind == "integrator" else (u - activation) / parameters[0]
-
-
-def actuator_input(mechanism: Mechanism, actuator: Actuator, control: Any, activation: Any) -> Any:
-    """The u of an actuator's force: its control within the range, or its activation; if that is early, the
-    activation one time step of the options later.
-    """
-    if actuator.activation is None:
-        return _clipped(control, actuator.control_range)
-    if not actuator.early:
-        return activation
-    rate = _activation_rate(actuator, control, activation)
-    return advance_activation(actuator, rate, activation, mechanism.options.timestep)
-
-
-def advance_activation(force: Actuator, derivative: Any, activation: Any, dt: Any) -> Any:
-    """The activation after the time dt [s], by one Euler step, or exactly for "filterexact"; clipped to its
-    range.
-    """
-    kind, parameters = force.activation or ("integrator", (1,))
-    step = dt * derivative
-    if kind == "filterexact":
-        step = derivative * parameters[0] * (1 - exp(-dt / parameters[0]))
-    return _clipped(activation + step, force.activation_range)
 
 
 def spring_force(mechanism: Mechanism, spring: Spring, q: Any) -> np.ndarray:
@@ -320,37 +273,3 @@ def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
     if lower == upper:
         return length - lower
     return maximum(length - upper, 0) + minimum(length - lower, 0)
-
-
-def _actuator_force(
-    mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics, control: Any, activation: Any
-) -> np.ndarray:
-    output = actuator_output(mechanism, actuator, kinematics, control, activation)
-    return output.force * output.moment
-
-
-def actuator_output(
-    mechanism: Mechanism, actuator: Actuator | Motor, kinematics: Kinematics, control: Any, activation: Any
-) -> ActuatorOutput:
-    """Length, velocity, force and moment arms of an actuator or a motor, at its input and its activation."""
-    q, v = kinematics.q, kinematics.v
-    if isinstance(actuator, Motor):
-        joint = mechanism.joint(actuator.joint)
-        moment = on_joint(mechanism, actuator.joint, [actuator.gear])
-        u = _clipped(control, actuator.control_range)
-        return ActuatorOutput(actuator.gear * q[joint.q.start], moment @ v, u, moment)
-    length, moment = transmission(mechanism, actuator, kinematics)
-    speed = moment @ v
-    u = actuator_input(mechanism, actuator, control, activation)
-    u = nearest_set_point(mechanism, actuator, length, u)
-    if actuator.muscle is not None:
-        force = muscle_force(actuator.muscle, length, speed, u)
-    else:
-        g0, g1, g2 = actuator.gain
-        b0, b1, b2 = actuator.bias
-        force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
-    return ActuatorOutput(length, speed, _clipped(force, actuator.force_range), moment)
-
-
-def _clipped(x: Any, limits: Interval | None) -> Any:
-    return x if limits is None else clip(x, *limits)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from zwang.algebra import rotations
 from zwang.algebra.rotations import cross
+from zwang.dynamics.adhesion import adhesion_moments
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import floor, is_zero, less, sqrt, where
+
+
+def transmissions(
+    mechanism: Mechanism, actuators: Iterable[Actuator], kinematics: Kinematics
+) -> dict[str, tuple[Any, np.ndarray]]:
+    """By name the `transmission` of each of these actuators; the contacts of all adhesions are found
+    together.
+    """
+    chosen = list(actuators)
+    bodies = list(dict.fromkeys(a.body for a in chosen if a.body is not None))
+    adhesions = adhesion_moments(mechanism, kinematics, bodies)
+    return {
+        a.name: transmission(mechanism, a, kinematics) if a.body is None else (0, adhesions[a.body])
+        for a in chosen
+    }
 
 
 def transmission(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics) -> tuple[Any, np.ndarray]:
@@ -37,6 +54,8 @@ def transmission(mechanism: Mechanism, actuator: Actuator, kinematics: Kinematic
         R, J = kinematics.placement_pose(placement).R, kinematics.placement_jacobian(placement)
         wrench = np.array([*gear, *[0] * (6 - len(gear))])
         return 0, np.concatenate([R @ wrench[:3], R @ wrench[3:]]) @ J
+    if actuator.body is not None:
+        return 0, adhesion_moments(mechanism, kinematics, [actuator.body])[actuator.body]
     return _of_joint(mechanism, actuator, kinematics.q)
 
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.settings_validation import simulation_settings
 from zwang.api.compilation.programs import COMPILED_FUNCTIONS
-from zwang.constraint.hard import rheonomic_constraints
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
 from zwang.interop.identifiers import library_name
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.applied_forces import time_dependent_parts
 from zwang.simulation.controls import control_names
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
@@ -64,8 +64,8 @@ class ExportSettings:
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether a constraint depends on time."""
-        return bool(rheonomic_constraints(self.mechanism))
+        """Whether a constraint or an actuator depends on time."""
+        return bool(time_dependent_parts(self.mechanism))
 
 
 def export_settings(

@@ -80,7 +80,7 @@ def _elementary(joint: MovingJoint, names: UniqueNames) -> tuple[MovingJoint, ..
         name: getattr(joint, name)
         for name in (
             "position", "armature", "friction", "velocity_limit", "effort_limit", "actuator_range",
-            "limit_softness", "friction_softness",
+            "actuator_gravity_compensation", "limit_softness", "friction_softness",
         )
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import Point, checked_point
+from zwang.mechanism.controllers import Pid
 from zwang.mechanism.joints import checked_range
 from zwang.mechanism.numbers import (
     IDENTITY,
@@ -97,7 +98,9 @@ ACTIVATIONS = {
 class Actuator:
     """MuJoCo's general actuator: force = gain * u + b0 + b1 * length + b2 * velocity.
 
-    joint, tendon, frame: the transmission target, exactly one of the three.
+    joint, tendon, frame, body: the transmission target, exactly one of the four. A body is a target of
+        adhesion: a positive force pulls its shapes towards all shapes that they touch, shared equally by all
+        contacts, those between margin and gap included; length = 0.
     gear: on a joint, (g,) or, for ball and free joints, one number for each generalised velocity; on a
         tendon, (g,); on a frame, a wrench (force, torque) in that frame. length = gear * joint coordinate or
         tendon length.
@@ -115,6 +118,7 @@ class Actuator:
     early: whether u is the activation at the end of the step, as its present derivative gives it, so that the
         force follows the input without the delay of a step.
     muscle: a muscle model that computes the force instead of gain and bias.
+    pid: a PID controller that computes the force instead of gain and bias.
     Source: MuJoCo documentation, "Actuation model".
     """
 
@@ -122,6 +126,7 @@ class Actuator:
     joint: str | None = None
     tendon: str | None = None
     frame: str | None = None
+    body: str | None = None
     slider: str | None = None
     rod: Number = 0
     gear: Numbers = (1,)
@@ -136,12 +141,21 @@ class Actuator:
     reference: str | None = None
     in_parent: bool = False
     early: bool = False
+    pid: Pid | None = None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The names of its states: those of its controller, NAME STATE, and its activation, NAME."""
+        controller = () if self.pid is None else tuple(f"{self.name} {x}" for x in self.pid.states)
+        return controller if self.activation is None else (*controller, self.name)
 
     def __post_init__(self):
         _check_name(self.name, "actuator")
         where = f"actuator {self.name!r}"
-        if sum(target is not None for target in (self.joint, self.tendon, self.frame)) != 1:
-            raise DescriptionError(f"{where} must have exactly one target: a joint, a tendon or a frame")
+        if sum(target is not None for target in (self.joint, self.tendon, self.frame, self.body)) != 1:
+            raise DescriptionError(
+                f"{where} must have exactly one target: a joint, a tendon, a frame or a body"
+            )
         object.__setattr__(self, "rod", number(self.rod, f"rod of {where}"))
         if self.slider is not None and (self.frame is None or (are_constant(self.rod) and self.rod <= 0)):
             raise DescriptionError(
@@ -155,6 +169,10 @@ class Actuator:
             raise DescriptionError(f"early of {where} is True; give also activation")
         for name in ("gear", "gain", "bias"):
             object.__setattr__(self, name, _numbers(getattr(self, name), f"{name} of {where}"))
+        if self.body is not None and self.gear != (1,):
+            raise DescriptionError(
+                f"gear of {where}, an adhesion, is {self.gear}; it must be 1: change the gain"
+            )
         for name, length in (("gain", len(self.gain)), ("bias", len(self.bias))):
             if length != 3:
                 raise DescriptionError(
@@ -167,6 +185,16 @@ class Actuator:
             object.__setattr__(
                 self, "activation", _checked_activation(self.activation, f"activation of {where}")
             )
+        if self.pid is not None:
+            _check_pid(self, self.pid, where)
+
+
+def _check_pid(actuator: Actuator, pid: Pid, where: str) -> None:
+    """Raises DescriptionError for an actuator whose force is not that of its PID controller alone."""
+    if actuator.muscle is not None or actuator.gain != (1, 0, 0) or actuator.bias != (0, 0, 0):
+        raise DescriptionError(f"{where} has a PID controller; leave out muscle, gain and bias")
+    if actuator.activation is not None and actuator.activation[0] == "muscle":
+        raise DescriptionError(f"{where} has a PID controller, and its activation is that of a muscle")
 
 
 def _checked_activation(value: Any, where: str) -> tuple[str, tuple[Number, ...]]:

@@ -88,6 +88,8 @@ class Joint:
     actuator_range: (lower, upper) [N m or N]. In simulation the sum of all actuator forces on the joint is
         clipped to it; in a mechanism without inputs, the generalised force that `control` requests. The
         effort of a URDF joint sets both `effort_limit` and `actuator_range`.
+    actuator_gravity_compensation: whether the share of this joint in the forces of `GravityCompensation` is
+        part of its actuator force, which `actuator_range` limits; a mechanism without inputs omits it.
     friction: magnitude of the dry friction [N m or N].
     reference: value of the coordinate at which the body frame is at `Body.position` [rad or m]; for joints
         with one coordinate.
@@ -151,6 +153,7 @@ class MovingJoint(Joint):
     friction: Number = 0
     reference: Number = 0
     actuator_range: Interval | None = None
+    actuator_gravity_compensation: bool = False
     limit_softness: Softness | None = Softness()
     friction_softness: Softness | None = Softness()
 

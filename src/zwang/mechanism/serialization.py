@@ -24,6 +24,7 @@ from zwang.mechanism import (
     bodies,
     constraints,
     contact_pairs,
+    controllers,
     force_elements,
     geometry,
     joints,
@@ -43,6 +44,7 @@ _KEYS = {"kind": "kind_"}  # the key of a field whose name is reserved: "kind" i
 _ATOMS = str | bool | int | float | FrozenArray
 _MODULES = (
     force_elements,
+    controllers,
     joints,
     bodies,
     report,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from zwang.constraint.bearings import BearingLoads, ReleasedMechanism
+from zwang.constraint.hard import rheonomic_constraints
+from zwang.dynamics.actuators import activation_derivatives, advanced_state
 from zwang.dynamics.generalised_forces import (
-    activation_derivatives,
     actuator_forces_of,
-    advance_activation,
     clip_to_actuator_ranges,
     passive_forces_of,
 )
@@ -23,8 +23,10 @@ from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 
 
-def applied_forces(mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
-    """The applied generalised force tau (nv,) [N m, N]: passive forces plus actuator forces.
+def applied_forces(
+    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
+) -> np.ndarray:
+    """The applied generalised force tau (nv,) [N m, N] at the time t [s]: passive and actuator forces.
 
     For a mechanism without inputs the control is itself the generalised force of the actuators. Both are
     clipped to the actuator ranges of the joints.
@@ -32,28 +34,39 @@ def applied_forces(mechanism: Mechanism, kinematics: Kinematics, z: Any, control
     passive = passive_forces_of(mechanism, kinematics)
     if not mechanism.inputs:
         return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
-    return passive + actuator_forces_of(
-        mechanism, kinematics, controls_by_name(mechanism, control), by_name(activations(mechanism), z)
-    )
+    named = controls_by_name(mechanism, control), by_name(activations(mechanism), z)
+    return passive + actuator_forces_of(mechanism, kinematics, *named, t)
+
+
+def time_dependent_parts(mechanism: Mechanism) -> list[str]:
+    """The constraints that are enabled and depend on the time t, and the actuators whose force does, as
+    "constraint NAME".
+    """
+    pids = [f for f in _actuators_with_states(mechanism) if f.pid is not None]
+    limited = [f for f in pids if f.pid is not None and f.pid.slew_rate is not None]
+    return [
+        *(f"constraint {name!r}" for name in rheonomic_constraints(mechanism)),
+        *(f"actuator {f.name!r}" for f in limited),
+    ]
 
 
 def with_time_step(mechanism: Mechanism, h: Any) -> Mechanism:
-    """The mechanism with the time step h [s] in its options, if forces of early activations depend on it."""
-    early = any(f.early for f in _actuators_with_activation(mechanism))
-    if not early or mechanism.options.timestep == h:
+    """The mechanism with the time step h [s] in its options, if forces of actuators depend on it."""
+    depends = any(f.early or f.pid is not None for f in _actuators_with_states(mechanism))
+    if not depends or mechanism.options.timestep == h:
         return mechanism
     return mechanism.replace(options=replace(mechanism.options, timestep=h))
 
 
 def bearing_loads_of(
-    released: ReleasedMechanism | None, q: Any, v: Any, z: Any, control: Any
+    released: ReleasedMechanism | None, q: Any, v: Any, z: Any, control: Any, t: Any = 0
 ) -> BearingLoads | None:
     """The applied forces of the released mechanism of the joints with Coulomb friction, if there are any."""
     if released is None:
         return None
     own = np.asarray(control) if released.mechanism.inputs else released.velocities(control)
     kinematics = Kinematics(released.mechanism.tree, released.configuration(q), released.velocities(v))
-    applied = applied_forces(released.mechanism, kinematics, z, own)
+    applied = applied_forces(released.mechanism, kinematics, z, own, t)
     return BearingLoads(released, applied)
 
 
@@ -63,23 +76,29 @@ def controls_by_name(mechanism: Mechanism, control: Any) -> Mapping[str, Any]:
 
 
 def activations(mechanism: Mechanism) -> tuple[str, ...]:
-    """The names of the actuators with an activation, in the order of the elements of z."""
-    return tuple(f.name for f in _actuators_with_activation(mechanism))
+    """The names of the states of actuators, in the order of the elements of z; an activation has the name of
+    its actuator.
+    """
+    return tuple(name for f in _actuators_with_states(mechanism) for name in f.states)
 
 
-def activation_rate(mechanism: Mechanism, z: Any, control: Any) -> np.ndarray:
-    """The time derivative z_dot (nz,) of the activations [1/s]."""
+def activation_rate(
+    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
+) -> np.ndarray:
+    """The time derivative z_dot (nz,) of the states of actuators [1/s], at the time t [s]."""
     names = activations(mechanism)
     if not names:
         return np.zeros(0)
-    rates = activation_derivatives(mechanism, controls_by_name(mechanism, control), by_name(names, z))
+    controls = controls_by_name(mechanism, control)
+    rates = activation_derivatives(mechanism, kinematics, controls, by_name(names, z), t)
     return np.array([rates[name] for name in names])
 
 
 def next_activation(mechanism: Mechanism, z: Any, z_dot: Any, dt: Any) -> np.ndarray:
-    """The activations z (nz,) after the time dt [s], within the ranges of the actuators."""
-    rows = zip(_actuators_with_activation(mechanism), z, z_dot, strict=True)
-    return np.array([advance_activation(actuator, rate, value, dt) for actuator, value, rate in rows])
+    """The states z (nz,) of actuators after the time dt [s], within their ranges."""
+    own = [f for f in _actuators_with_states(mechanism) for _ in f.states]
+    rows = zip(own, z, z_dot, strict=True)
+    return np.array([advanced_state(actuator, rate, value, dt) for actuator, value, rate in rows])
 
 
 def by_name(names: tuple[str, ...], values: Any) -> Mapping[str, Any]:
@@ -87,5 +106,5 @@ def by_name(names: tuple[str, ...], values: Any) -> Mapping[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _actuators_with_activation(mechanism: Mechanism) -> list[Actuator]:
-    return [f for f in mechanism.forces if isinstance(f, Actuator) and f.activation is not None]
+def _actuators_with_states(mechanism: Mechanism) -> list[Actuator]:
+    return [f for f in mechanism.forces if isinstance(f, Actuator) and f.states]

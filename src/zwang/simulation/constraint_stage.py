@@ -20,7 +20,6 @@ from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
     is_hard_constraint,
-    rheonomic_constraints,
     velocity_level_rows_at,
 )
 from zwang.constraint.impact import closes_by_impact
@@ -31,6 +30,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, equal, logical_not, where
+from zwang.simulation.applied_forces import time_dependent_parts
 from zwang.simulation.constrained import BearingLoads, ConstrainedSolution, solve_constrained
 from zwang.simulation.constraint_options import describe_constraints, equality_enabled
 from zwang.simulation.settings import CoordinateReduction
@@ -134,14 +134,12 @@ def hard_constraints(mechanism: Mechanism) -> list[Any]:
     return [c for c in mechanism.constraints if is_hard_constraint(c)] if equality_enabled(mechanism) else []
 
 
-def time_or_error(model: ConstraintModel | None, t: Any) -> Any:
-    """The time t; 0 if it is None and no constraint depends on time. Raises SimulationError if one does."""
+def time_or_error(mechanism: Mechanism, t: Any) -> Any:
+    """The time t; 0 if it is None and no part depends on time. Raises SimulationError if one does."""
     if t is not None:
         return t
-    for name in rheonomic_constraints(model.mechanism) if model else ():
-        raise SimulationError(
-            f"constraint {name!r} depends on the time t, and this step is given none: give it, time=..."
-        )
+    for part in time_dependent_parts(mechanism):
+        raise SimulationError(f"{part} depends on the time t, and this step is given none: give it, time=...")
     return 0
 
 

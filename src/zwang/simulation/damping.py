@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from zwang.dynamics.actuators import Drive, actuator_input, drive_of
 from zwang.dynamics.ellipsoid_drag import ellipsoid_damping
 from zwang.dynamics.fluid_drag import drag_damping
-from zwang.dynamics.generalised_forces import actuator_forces_of, actuator_input
+from zwang.dynamics.generalised_forces import actuator_forces_of
 from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
-from zwang.dynamics.transmissions import transmission
+from zwang.dynamics.transmissions import transmissions
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag
@@ -46,23 +47,27 @@ def damping_matrix(
     control: Mapping[str, Any],
     activation: Mapping[str, Any],
     full_slopes: Collection[str] = (),
+    t: Any = 0,
 ) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons, actuators and fluids, without the slope of the bias forces.
 
     control, activation: by name of the input. full_slopes: the bodies whose slope of the forces of a fluid
-    around ellipsoids is complete; that of all others is the symmetric part.
+    around ellipsoids is complete; that of all others is the symmetric part. t [s]: the time.
     Source: MuJoCo documentation, Computation, "implicitfast".
     """
     D = np.diag(joint_damping(mechanism, kinematics.v))
     # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
+    own = [f for f in mechanism.forces if isinstance(f, Actuator) and _depends_on_velocity(f)]
+    arms = transmissions(mechanism, own, kinematics)
     for force in mechanism.forces:
         if isinstance(force, Actuator):
-            slope = _force_slope(
-                mechanism, force, kinematics, control.get(force.name, 0), activation.get(force.name, 0)
-            )
-            slope = _unless_saturated(mechanism, force, slope, (kinematics, control, activation))
+            if force.name not in arms:
+                continue
+            length, moment = arms[force.name]
+            drive = drive_of(mechanism, force, control, activation, t)
+            slope = _force_slope(force, length, moment @ kinematics.v, drive)
+            slope = _unless_saturated(mechanism, force, slope, (kinematics, control, activation, t))
             if not is_zero(slope):
-                moment = transmission(mechanism, force, kinematics)[1]
                 D = D - slope * np.outer(moment, moment)
         elif isinstance(force, FluidDrag):
             D = D + drag_damping(mechanism, force, kinematics)
@@ -98,15 +103,17 @@ def _within(x: Any, ends: Interval) -> Any:
     return logical_and(less(ends[0], x), less(x, ends[1]))
 
 
-def _force_slope(
-    mechanism: Mechanism, actuator: Actuator, kinematics: Kinematics, control: Any, activation: Any
-) -> Any:
+def _depends_on_velocity(actuator: Actuator) -> bool:
+    """Whether the slope of the force of an actuator may be other than zero; MuJoCo takes that of a PID
+    controller for zero.
+    """
+    factors = (actuator.gain[2], actuator.bias[2])
+    return actuator.muscle is not None or not all(is_zero(x) for x in factors)
+
+
+def _force_slope(actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
     """d force / d velocity of an actuator; 0 where the force is at its limit."""
-    if actuator.muscle is None and is_zero(actuator.gain[2]) and is_zero(actuator.bias[2]):
-        return 0
-    u = actuator_input(mechanism, actuator, control, activation)
-    length, moment = transmission(mechanism, actuator, kinematics)
-    force, slope = _force_and_slope(actuator, length, moment @ kinematics.v, u)
+    force, slope = _force_and_slope(actuator, length, speed, actuator_input(actuator, drive))
     if actuator.force_range is None:
         return slope
     return where(_within(force, actuator.force_range), slope, 0)

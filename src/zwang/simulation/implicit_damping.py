@@ -39,19 +39,19 @@ from zwang.simulation.step_settings import StepSettings
 
 
 def unconstrained_acceleration(
-    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any, t: Any = 0
 ) -> np.ndarray:
     """The acceleration (nv,) under the applied force tau (nv,), without constraints, as the integrator
-    defines it.
+    defines it. t [s]: the time.
     """
-    return ACCELERATIONS[s.integrator](s, kinematics, z, control, tau)
+    return ACCELERATIONS[s.integrator](s, kinematics, z, control, tau, t)
 
 
 def constrained_acceleration(
-    s: StepSettings, motion: ConstrainedMotion, kinematics: Kinematics, z: Any, control: Any
+    s: StepSettings, motion: ConstrainedMotion, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
 ) -> np.ndarray:
     """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`."""
-    D = DAMPING[s.integrator](s, kinematics, z, control)
+    D = DAMPING[s.integrator](s, kinematics, z, control, t)
     if (not D.size or is_zero(D)) and not _implicit_bias(s):
         return motion.a
     return _implicit_solution(s, kinematics, motion.M, D, motion.M @ motion.a)
@@ -112,34 +112,36 @@ def _same_branch(tree: Tree) -> np.ndarray:
     return found
 
 
-def _tree_acceleration(s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any) -> np.ndarray:
+def _tree_acceleration(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any, t: Any = 0
+) -> np.ndarray:
     """a of M a + h(q, v) = tau, with the armatures of the settings."""
     return free_accelerations_of(kinematics.with_inertias_of(s.tree), tau)
 
 
 def _euler_acceleration(
-    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any, t: Any = 0
 ) -> np.ndarray:
     """a with constant joint damping in the armatures; with D(v) where a damper is nonlinear."""
     if is_linear(s.mechanism) or not has_implicit_joint_damping(s.mechanism):
-        return _tree_acceleration(s, kinematics, z, control, tau)
-    return _implicit_acceleration(s, kinematics, z, control, tau)
+        return _tree_acceleration(s, kinematics, z, control, tau, t)
+    return _implicit_acceleration(s, kinematics, z, control, tau, t)
 
 
 def _implicit_acceleration(
-    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, tau: Any, t: Any = 0
 ) -> np.ndarray:
     """a of (M + h (D + B)) a = tau - h(q, v), with the damping D = -d tau / d v of the integrator."""
-    D = DAMPING[s.integrator](s, kinematics, z, control)
+    D = DAMPING[s.integrator](s, kinematics, z, control, t)
     return _implicit_solution(s, kinematics, crba_of(kinematics), D, tau - bias_forces_of(kinematics))
 
 
-def _no_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
+def _no_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any) -> np.ndarray:
     """An empty array: no damping is implicit."""
     return np.zeros(0)
 
 
-def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
+def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any) -> np.ndarray:
     """D (nv, nv) of the joint dampers; (0,) if their damping is explicit."""
     return (
         np.diag(joint_damping(s.mechanism, kinematics.v))
@@ -148,7 +150,9 @@ def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control:
     )
 
 
-def _damping_of_all_forces(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray:
+def _damping_of_all_forces(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any
+) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons and actuators."""
     activation = by_name(activations(s.mechanism), z)
     if s.integrator == "implicit":
@@ -156,7 +160,7 @@ def _damping_of_all_forces(s: StepSettings, kinematics: Kinematics, z: Any, cont
     else:  # the matrix is symmetric, but for single free bodies
         full_slopes = {free.name for free in standalone_free_bodies(s.mechanism)}
     controls = controls_by_name(s.mechanism, control)
-    return damping_matrix(s.mechanism, kinematics, controls, activation, full_slopes)
+    return damping_matrix(s.mechanism, kinematics, controls, activation, full_slopes, t)
 
 
 ACCELERATIONS: dict[str, Callable[..., np.ndarray]] = {

@@ -183,7 +183,7 @@ def step(
     warm_start: the row statuses at the end of the previous step; for a state of tangents the known solutions.
     switching: see `Evaluation`. Raises SimulationError if the time is required and None.
     """
-    t = time_or_error(s.constraint_model, t)
+    t = time_or_error(s.mechanism, t)
     evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching)
     # 10. integrator
     if s.constraint_model is not None and s.has_impacts:
@@ -319,13 +319,13 @@ def state_derivative(
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
     # 2., 3. passive and actuator forces
-    tau = applied_forces(s.mechanism, kinematics, z, control)
+    tau = applied_forces(s.mechanism, kinematics, z, control, t)
     # 4. activation dynamics
-    z_dot = activation_rate(s.mechanism, z, control)
+    z_dot = activation_rate(s.mechanism, kinematics, z, control, t)
     if s.constraint_model is None:
-        return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau), z_dot, NONE)
+        return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau, t), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control)
+    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t)
     motion = constrained_motion(
         s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings
     )
@@ -333,11 +333,11 @@ def state_derivative(
     if (
         s.constraint_model.hard
     ):  # the acceleration of the total force has less rounding than that of the solver
-        a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force)
+        a = unconstrained_acceleration(s, kinematics, z, control, tau + motion.constraint_force, t)
         return StateDerivative(
             a, z_dot, motion.status, motion=motion, closes=motion.closes, friction=motion.friction
         )
-    a = constrained_acceleration(s, motion, kinematics, z, control)
+    a = constrained_acceleration(s, motion, kinematics, z, control, t)
     return StateDerivative(a, z_dot, motion.status, motion.row_status, motion, motion.closes, motion.friction)
 
 

@@ -28,7 +28,9 @@ from zwang.constraint.impact import any_acting, closes_by_impact, hard_contact_p
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
+from zwang.dynamics.adhesion import adhesive_pairs
 from zwang.dynamics.gauss import GaussProblem
+from zwang.mechanism.force_elements import Actuator
 from zwang.scalar import (
     absolute,
     cond,
@@ -174,6 +176,9 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
         for pair in candidate_pairs(mechanism)
         if not is_hard_contact(pair) or pair.kinds not in SMOOTH
     ]
+    # adhesion acts from the gap on
+    adhesive = {f.body for f in mechanism.forces if isinstance(f, Actuator) and f.body is not None}
+    pairs += [pair for pair in adhesive_pairs(mechanism, adhesive) if not is_hard_contact(pair)]
     shapes = StoredPlacements(pairs, motion.kinematics.poses)
     for group in pair_groups(pairs, [is_hard_contact(pair) for pair in pairs]):
         soft, smooth = not is_hard_contact(group.first), group.first.kinds in SMOOTH

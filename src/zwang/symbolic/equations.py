@@ -138,7 +138,7 @@ def equations(
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for tendons with
-    armature or through wrapping bodies, and where nothing can move.
+    armature or through wrapping bodies, for adhesions and actuators with states, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -160,6 +160,7 @@ def equations(
             "equations does not include; set armature=0, or evaluate mass_matrix and bias_forces on symbols"
         )
     _check_wraps(mechanism)
+    _check_actuators(mechanism)
     _warn_of_omissions(mechanism)
     probe = numeric_probe(mechanism)
     chosen = chosen_velocities(mechanism, speeds, probe)
@@ -212,6 +213,23 @@ def _check_wraps(mechanism: Mechanism) -> None:
                     "iteration, which expressions cannot contain; fix the side frame to the wrapping body, "
                     "outside of it, give numbers, or use zw.compile"
                 )
+
+
+def _check_actuators(mechanism: Mechanism) -> None:
+    """Raises DescriptionError for an actuator whose force depends on contacts or on states of its own."""
+    for force in mechanism.forces:
+        if not isinstance(force, Actuator):
+            continue
+        reason = ""
+        if force.body is not None:
+            reason = "is an adhesion, whose force depends on contacts"
+        elif force.states:
+            reason = f"has the states {', '.join(force.states)}, on which its force depends"
+        if reason:
+            raise DescriptionError(
+                f"actuator {force.name!r} {reason}: equations do not contain them; leave it out, or use "
+                "zw.compile"
+            )
 
 
 def _is_readable(e: DerivedEquations) -> bool:

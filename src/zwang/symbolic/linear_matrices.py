@@ -153,8 +153,10 @@ def _residuals(
 
 def _driven(m: Mechanism, at: LinearisationState) -> tuple[np.ndarray, np.ndarray]:
     """The applied forces (nv,) and z_dot (nz,)."""
-    applied = applied_forces(m, Kinematics(m.tree, at.q, at.v), at.z, at.u)
-    return applied, activation_rate(m, at.z, at.u) if activations(m) else np.zeros(0, int)
+    kinematics = Kinematics(m.tree, at.q, at.v)
+    applied = applied_forces(m, kinematics, at.z, at.u, at.t)
+    rate = activation_rate(m, kinematics, at.z, at.u, at.t) if activations(m) else np.zeros(0, int)
+    return applied, rate
 
 
 def _change(

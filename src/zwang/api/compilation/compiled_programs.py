@@ -22,11 +22,11 @@ from zwang.compiler.pipeline import count_operations
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
 from zwang.compiler.runtime.kept_rollouts import KeptRollouts
-from zwang.constraint.hard import rheonomic_constraints
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import DescriptionError, SimulationError, TraceError, UnknownNameError
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.applied_forces import time_dependent_parts
 from zwang.simulation.step import STEPPERS
 
 ArrayLike = npt.ArrayLike
@@ -48,7 +48,7 @@ class CompiledPrograms:
         self._rollouts: dict[tuple[Any, ...], tuple[KeptRollouts, list[np.ndarray], tuple[str, ...]]] = {}
         self._not_traced: set[Key] = set()
         self._symbolic = bool(mechanism.symbols)
-        self._time_dependent = rheonomic_constraints(mechanism)
+        self._time_dependent = time_dependent_parts(mechanism)
         self._is_plain = not self._symbolic and not self._time_dependent  # its steps have no further inputs
 
     def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
@@ -115,8 +115,7 @@ class CompiledPrograms:
             return []
         if time is None:
             raise SimulationError(
-                f"constraint {timed[0]!r} depends on the time t, and this step is given none: give "
-                f"it, time=..."
+                f"{timed[0]} depends on the time t, and this step is given none: give it, time=..."
             )
         return [np.asarray(time)[..., None]]
 

@@ -39,7 +39,6 @@ from zwang.compiler.frontend.trace import named_outputs
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.constraint.hard import rheonomic_constraints
 from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
@@ -48,7 +47,7 @@ from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics import configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
-from zwang.simulation.applied_forces import activations
+from zwang.simulation.applied_forces import activations, time_dependent_parts
 from zwang.simulation.controls import control_names
 from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step_program import StepProgram
@@ -333,7 +332,7 @@ def _step_inputs(mechanism: Mechanism) -> dict[str, int]:
     """The inputs of a step, with their sizes."""
     inputs = {"q": mechanism.nq, "v": mechanism.nv, "activation": len(activations(mechanism))}
     inputs["control"] = len(control_names(mechanism))
-    if rheonomic_constraints(mechanism):
+    if time_dependent_parts(mechanism):
         inputs["time"] = 1
     return inputs
 

@@ -235,7 +235,9 @@ def _end(m: Mechanism, options: tuple[float, str], values: Values) -> np.ndarray
     """The configuration and the activations after a step, as functions of the velocities there."""
     h, before = options[0], _displaced(m, values)
     q = integrate_configuration(m.tree, before.q, values[NEXT_VELOCITY], h)
-    z = next_activation(m, before.z, activation_rate(m, before.z, values["control"]), h)
+    kinematics, t = Kinematics(m.tree, before.q, before.v), time_of(values)
+    rate = activation_rate(m, kinematics, before.z, values["control"], 0 if t is None else t)
+    z = next_activation(m, before.z, rate, h)
     return np.concatenate([_in_tangent_space(m, q), z])
 
 
@@ -246,7 +248,9 @@ class _Solution:
         s, kinematics = settings_of(m, *options), Kinematics(m.tree, state.q, state.v)
         model, b = s.constraint_model, values[MEAN_ACCELERATION]
         self.a = b if model is None else values[ACCELERATION]
-        self.equations = step_equations(s, kinematics, state.z, values["control"], (self.a, b))
+        self.equations = step_equations(
+            s, kinematics, state.z, values["control"], (self.a, b), time_of(values)
+        )
         self.problem = GaussProblem(self.equations.M, np.zeros(m.nv), tuple(velocity_parents(m.tree)))
         self.context = None if model is None else row_context_of(model, kinematics, time_of(values))
 

@@ -100,13 +100,14 @@ def rows_but_contacts(context: RowContext) -> Rows:
 
 
 def step_equations(
-    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, accelerations: tuple[Any, Any]
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, accelerations: tuple[Any, Any], t: Any
 ) -> StepEquations:
-    """The equations of a step at its accelerations a and b, each (nv,)."""
+    """The equations of a step at its accelerations a and b, each (nv,), and the time t [s]; None for 0."""
+    t = 0 if t is None else t
     m, (a, b) = s.mechanism, accelerations
     base = kinematics.with_inertias_of(with_base_parameters(m.tree))
-    M, h_D = crba_of(kinematics), implicit_damping(s, kinematics, z, control)
-    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control)
+    M, h_D = crba_of(kinematics), implicit_damping(s, kinematics, z, control, t)
+    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control, t)
     if h_D is None:
         return StepEquations(force, None, M, None)
     if s.constraint_model is None:
@@ -117,9 +118,11 @@ def step_equations(
     return StepEquations(force, rnea_of(still, a - b) - h_D @ b, M, h_D)
 
 
-def implicit_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any) -> np.ndarray | None:
+def implicit_damping(
+    s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any
+) -> np.ndarray | None:
     """h D (nv, nv) where it has the sparsity of M; None without implicit damping."""
-    D, nv = DAMPING[s.integrator](s, kinematics, z, control), s.mechanism.nv
+    D, nv = DAMPING[s.integrator](s, kinematics, z, control, t), s.mechanism.nv
     if not D.size or is_zero(D):
         return None
     parents, h_D = velocity_parents(s.mechanism.tree), np.zeros((nv, nv), dtype=object)

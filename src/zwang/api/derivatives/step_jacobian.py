@@ -89,7 +89,7 @@ def step_jacobian(m: Mechanism, options: tuple[float, str], values: Mapping[str,
     s, state, control = settings_of(m, *options), state_of(values), values["control"]
     kinematics = Kinematics(m.tree, state.q, state.v)
     system = _LinearSystem(s, kinematics, state.z, control, values)
-    return _derivatives(s, state, control, values[NEXT_VELOCITY], system.accelerations())
+    return _derivatives(system, state, values[NEXT_VELOCITY], system.accelerations())
 
 
 class _LinearSystem:
@@ -101,12 +101,12 @@ class _LinearSystem:
         m, model = s.mechanism, s.constraint_model
         self.s, self.m, self.kinematics, self.z, self.control = s, m, kinematics, z, control
         self.parents = velocity_parents(m.tree)
-        self.b = values[MEAN_ACCELERATION]
+        self.b, self.time = values[MEAN_ACCELERATION], time_of(values)
         self.a = self.b if model is None else values["acceleration"]
         self.pairs = () if model is None else contact_pairs(m)
         self.context: RowContext | None = None
         if model is not None:
-            self.context = row_context_of(model, kinematics, time_of(values))
+            self.context = row_context_of(model, kinematics, self.time)
         self.x = [*kinematics.q, *kinematics.v, *z, *control]
         units = np.eye(m.nv, dtype=int)
         self.G = np.stack([configuration_rate(m.tree, kinematics.q, unit) for unit in units], axis=1)
@@ -117,7 +117,7 @@ class _LinearSystem:
         equations = self._equations()
         terms = self._contacts()
         right = terms.by_state
-        for (j, c), slope in np.ndenumerate(self._by_columns(equations.force)):
+        for (j, c), slope in np.ndenumerate(self.by_columns(equations.force)):
             if not is_zero(slope):
                 right = right.set((c, j), right[c, j] - slope)
         da = DenseFactors.of(self._hessian(equations.matrix, terms.by_a)).solved(right)
@@ -126,7 +126,7 @@ class _LinearSystem:
         # (M + h D) (db - da) = d(implicit) - h D da
         A, D = equations.damped
         matrix, change = empty_system(self.m.nv, self.columns)
-        for (j, c), slope in np.ndenumerate(self._by_columns(equations.implicit)):
+        for (j, c), slope in np.ndenumerate(self.by_columns(equations.implicit)):
             if not is_zero(slope):
                 change = change.set((c, j), slope)
 
@@ -142,7 +142,7 @@ class _LinearSystem:
                 matrix = matrix.set((i, j), A[i, j])
         return da, DenseFactors.of(matrix).solved(change)
 
-    def _by_columns(self, values: np.ndarray) -> np.ndarray:
+    def by_columns(self, values: np.ndarray) -> np.ndarray:
         """The derivatives (n, columns) of straight-line values by dq, dv, dz and du."""
         J, nq = jacobian(values, self.x), self.m.nq
         return np.concatenate([J[:, :nq] @ self.G, J[:, nq:]], axis=1)
@@ -151,7 +151,8 @@ class _LinearSystem:
 
     def _equations(self) -> _Equations:
         """The equations without contacts."""
-        m, found = self.m, step_equations(self.s, self.kinematics, self.z, self.control, (self.a, self.b))
+        m = self.m
+        found = step_equations(self.s, self.kinematics, self.z, self.control, (self.a, self.b), self.time)
         tree = [(i, j) for i in range(m.nv) for j in (i, *ancestors(self.parents, i))]
         if self.s.constraint_model is None and found.h_D is not None:
             damped = found.M + found.h_D  # the damping is implicit in the one equation
@@ -206,16 +207,15 @@ class _LinearSystem:
 
 
 def _derivatives(
-    s: StepSettings,
+    system: _LinearSystem,
     state: Any,
-    control: Any,
     next_velocity: Any,
     accelerations: Sequence[MutableArray | None],
 ) -> MutableArray:
     """[A B] (n, columns) from the derivatives of the accelerations, parts in the rows of arrays that are
     added.
     """
-    m, nv, nz = s.mechanism, s.mechanism.nv, len(state.z)
+    s, m, control, nv, nz = system.s, system.m, system.control, system.m.nv, len(state.z)
     found = zeros((2 * nv + nz, 2 * nv + nz + len(control)))
     q = integrate_configuration(m.tree, state.q, next_velocity, s.h)
     by_q, by_v = np.split(jacobian(q, [*state.q, *next_velocity]), [m.nq], axis=1)
@@ -224,9 +224,10 @@ def _derivatives(
         np.stack([velocities_of_rate(m.tree, q, column) for column in columns], axis=1)
         for columns in ([by_q @ rate for rate in rates], by_v.T)
     )
-    z = next_activation(m, state.z, activation_rate(m, state.z, control), s.h)
-    by_z = jacobian(z, [*state.z, *control]) if nz else np.zeros((0, len(control)), int)
-    fixed = ((by_q, 0, 0), (np.eye(nv, dtype=int), nv, nv), (by_z, 2 * nv, 2 * nv))
+    t = 0 if system.time is None else system.time
+    z = next_activation(m, state.z, activation_rate(m, system.kinematics, state.z, control, t), s.h)
+    of_z = system.by_columns(z) if nz else np.zeros((0, system.columns), int)
+    fixed = ((by_q, 0, 0), (np.eye(nv, dtype=int), nv, nv), (of_z, 2 * nv, 0))
     for J, row, column in fixed:
         for (i, c), x in np.ndenumerate(J):
             if not is_zero(x):

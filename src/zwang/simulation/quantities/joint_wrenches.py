@@ -18,6 +18,7 @@ from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.errors import DescriptionError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.velocities import propagate_accelerations
+from zwang.mechanism.force_elements import Actuator, GravityCompensation
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import WORLD
@@ -29,7 +30,7 @@ BodyLoads = dict[str, dict[str, Load]]
 
 
 def check_reactions(mechanism: Mechanism) -> None:
-    """Raises DescriptionError, with its name, for a tendon whose reactions are not computed."""
+    """Raises DescriptionError, with its name, for a part whose reactions are not computed."""
     paths = {t.name: t for t in mechanism.tendons if t.path}
     restricting = [name for name, t in paths.items() if t.limits is not None or t.friction or t.armature]
     restricting += [
@@ -43,6 +44,18 @@ def check_reactions(mechanism: Mechanism) -> None:
             f"reactions are not computed; "
             "remove them, or use constrained_dynamics for the forces by row"
         )
+    for force in mechanism.forces:
+        if isinstance(force, Actuator) and force.body is not None:
+            raise DescriptionError(
+                f"actuator {force.name!r} is an adhesion, whose reactions are not computed; leave it out"
+            )
+    if any(isinstance(f, GravityCompensation) for f in mechanism.forces):
+        for joint in mechanism.joints:
+            if joint.joint.actuator_gravity_compensation:
+                raise DescriptionError(
+                    f"the actuators of joint {joint.name!r} carry gravity compensation, whose reactions are "
+                    "not computed; set actuator_gravity_compensation=False"
+                )
 
 
 def joint_wrenches(
@@ -94,7 +107,7 @@ def loads_on_bodies(
     mechanism, kinematics = context.mechanism, context.kinematics
     free = free_body_diagram(mechanism, kinematics.poses, kinematics.v)
     applied = passive_forces(free.mechanism, free.q, free.v)
-    applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls, activation)
+    applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls, activation, context.time)
     forces = {
         c.name: f
         for c, f in forces_of_constraints(context, found.solution)

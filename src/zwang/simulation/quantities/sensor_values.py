@@ -17,12 +17,11 @@ from zwang.constraint.context import row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows import Rows
 from zwang.dynamics import sensed_motion as motion
+from zwang.dynamics.actuators import ActuatorOutput, actuator_outputs
 from zwang.dynamics.energy import kinetic_energy_of, potential_energy_of
 from zwang.dynamics.forward_dynamics import free_accelerations_of
 from zwang.dynamics.generalised_forces import (
-    ActuatorOutput,
     actuator_forces_of,
-    actuator_output,
     clip_to_actuator_ranges,
     spring_energy,
     tendon_tension,
@@ -34,7 +33,7 @@ from zwang.kinematics.tendon_length import tendon_length, tendon_loads
 from zwang.kinematics.velocities import SpatialVector
 from zwang.mechanism import sensors as described
 from zwang.mechanism.constraints import Connect, Weld
-from zwang.mechanism.force_elements import Actuator, Motor, PointSpring, Wrench
+from zwang.mechanism.force_elements import Actuator, PointSpring, Wrench
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
@@ -83,13 +82,7 @@ class SensedState:
     @cached_property
     def actuator_outputs(self) -> dict[str, ActuatorOutput]:
         """Length, velocity and force of every actuator and motor."""
-        m = self.mechanism
-        control, activation = self._named
-        return {
-            f.name: actuator_output(m, f, self.kinematics, control.get(f.name, 0), activation.get(f.name, 0))
-            for f in m.forces
-            if isinstance(f, Actuator | Motor)
-        }
+        return actuator_outputs(self.mechanism, self.kinematics, *self._named, self.time)
 
     @cached_property
     def _named(self) -> tuple[Any, Any]:
@@ -102,7 +95,7 @@ class SensedState:
         """The generalised force (nv,) of all actuators [N m, N]."""
         if not self.mechanism.inputs:
             return clip_to_actuator_ranges(self.mechanism, np.asarray(self.control))
-        return actuator_forces_of(self.mechanism, self.kinematics, *self._named)
+        return actuator_forces_of(self.mechanism, self.kinematics, *self._named, self.time)
 
     @cached_property
     def _constraint_model(self) -> Any:
@@ -118,7 +111,7 @@ class SensedState:
 
     @cached_property
     def _applied_force(self) -> np.ndarray:
-        return applied_forces(self.mechanism, self.kinematics, self.activation, self.control)
+        return applied_forces(self.mechanism, self.kinematics, self.activation, self.control, self.time)
 
     @cached_property
     def acceleration(self) -> np.ndarray:

@@ -62,7 +62,7 @@ def state_quantities(
     tree = mechanism.tree
     kinematics = Kinematics(tree, q, v)
     potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
-    tau = applied_forces(mechanism, kinematics, z, u)
+    tau = applied_forces(mechanism, kinematics, z, u, t)
     found = {
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
@@ -95,7 +95,7 @@ def _constraint_quantities(
     try:
         solution = None
         if constraint_model is not None:
-            bearings = bearing_loads_of(constraint_model.released, kinematics.q, kinematics.v, *driven)
+            bearings = bearing_loads_of(constraint_model.released, kinematics.q, kinematics.v, *driven, t)
             solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)

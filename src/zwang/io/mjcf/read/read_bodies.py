@@ -131,6 +131,7 @@ def _joint(source: MjcfModel, j: int) -> Joint:
         armature=_number(m.dof_armature[dof] + _rotor_inertia(source, j)),
         friction=_number(m.dof_frictionloss[dof]),
         friction_softness=softness_of(m.dof_solref[dof], m.dof_solimp[dof]),
+        actuator_gravity_compensation=bool(m.jnt_actgravcomp[j]),
     )
     if kind == JOINT.mjJNT_FREE:
         return Free(source.name("joint", j), **numbers)

@@ -42,7 +42,7 @@ _ACTIVATIONS = {
 }
 _TRANSMISSIONS = {
     TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT, TRANSMISSION.mjTRN_SITE,
-    TRANSMISSION.mjTRN_SLIDERCRANK,
+    TRANSMISSION.mjTRN_SLIDERCRANK, TRANSMISSION.mjTRN_BODY,
 }  # fmt: skip
 _UNSUPPORTED_DYNAMICS = {
     getattr(DYNAMICS, f"mjDYN_{name.upper()}"): name
@@ -118,10 +118,6 @@ def _compensations(source: MjcfModel) -> list[Force]:
                 source.location("body", i),
             )
             continue
-        if any(m.jnt_actgravcomp):
-            source.unsupported(
-                "gravity compensation by actuators (actuatorgravcomp)", source.location("body", i)
-            )
         found.append(GravityCompensation(source.name("body", i), float(m.body_gravcomp[i])))
     return found
 
@@ -221,13 +217,13 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     """The feature of the transmission of actuator k that is not supported; empty if there is none."""
     m = source.model
     kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
+    if kind == TRANSMISSION.mjTRN_BODY and target == 0:
+        return "the adhesion of the world, which is no body"
     if kind in _TRANSMISSIONS:
         return "a rotational set point with an activation" if _is_activated_rotation(m, k) else ""
     if kind == TRANSMISSION.mjTRN_TENDON:
         return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
-    return {
-        TRANSMISSION.mjTRN_BODY: "adhesion (a body transmission)",
-    }.get(kind, "an unsupported kind of transmission")
+    return "an unsupported kind of transmission"
 
 
 def _is_activated_rotation(m: Any, k: int) -> bool:
@@ -251,12 +247,15 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         TRANSMISSION.mjTRN_TENDON: "tendon",
         TRANSMISSION.mjTRN_SITE: "site",
         TRANSMISSION.mjTRN_SLIDERCRANK: "crank",
+        TRANSMISSION.mjTRN_BODY: "body",
     }.get(kind, "joint")
-    axes = {"tendon": 1, "site": 6, "crank": 1}.get(transmission) or {0: 6, 1: 3}.get(
+    axes = {"tendon": 1, "site": 6, "crank": 1, "body": 1}.get(transmission) or {0: 6, 1: 3}.get(
         int(m.jnt_type[target]), 1
     )
     targets: dict[str, Any] = (
-        {transmission: source.name(transmission, target)} if transmission in ("joint", "tendon") else {}
+        {transmission: source.name(transmission, target)}
+        if transmission in ("joint", "tendon", "body")
+        else {}
     )
     if transmission in ("site", "crank"):
         targets = {"frame": source.name("site", target)}
@@ -277,7 +276,7 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     actuator = Actuator(
         name=source.name("actuator", k),
         **targets,
-        gear=zeroed(m.actuator_gear[k][:axes]),
+        gear=(1,) if transmission == "body" else zeroed(m.actuator_gear[k][:axes]),
         gain=gain,
         bias=bias,
         control_range=_control_range(m, k, disabled),

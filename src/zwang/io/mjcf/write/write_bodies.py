@@ -120,6 +120,7 @@ class _BodyWriter:
             "ref": unless(joint.reference, 0) if scalar else None,
             "armature": unless(joint.armature, 0),
             "frictionloss": unless(joint.friction, 0),
+            "actuatorgravcomp": unless(joint.actuator_gravity_compensation, False),
             **softness_attributes(joint.friction_softness, "friction"),
             **self._limits(joint),
             **self._forces(joint),

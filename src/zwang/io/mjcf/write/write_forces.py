@@ -56,6 +56,8 @@ def _target(out: MjcfOutput, a: Actuator) -> dict[str, Any]:
         return {"jointinparent" if a.in_parent else "joint": out.name("joint", a.joint)}
     if a.tendon is not None:
         return {"tendon": out.name("tendon", a.tendon)}
+    if a.body is not None:
+        return {"body": out.name("body", a.body)}
     site = out.site(str(a.frame))
     if a.slider is None:
         reference = None if a.reference is None else out.site(a.reference)

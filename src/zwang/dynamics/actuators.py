@@ -1,0 +1,200 @@
+"""The outputs of actuators and the derivatives of their states, at one state of a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.dynamics.muscles import activation_derivative, muscle_force
+from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmissions
+from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.controllers import Pid
+from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import Interval
+from zwang.scalar import clip, exp, less, where
+
+
+class ActuatorOutput(NamedTuple):
+    """Length [rad or m], velocity [rad/s or m/s] and force [N m or N] of an actuator, and its moment arms
+    (nv,): its generalised force is force * moment.
+    """
+
+    length: Any
+    velocity: Any
+    force: Any
+    moment: np.ndarray
+
+
+class Drive(NamedTuple):
+    """What drives an actuator: its control, its states, in the order of `Actuator.states`, the size of a time
+    step h [s] and the time t [s].
+    """
+
+    control: Any
+    states: tuple[Any, ...]
+    h: Any
+    t: Any = 0
+
+
+def drive_of(
+    mechanism: Mechanism,
+    actuator: Actuator,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None,
+    t: Any = 0,
+) -> Drive:
+    """What drives an actuator, by the inputs and the activations by name, 0 where omitted."""
+    states = tuple((activation or {}).get(name, 0) for name in actuator.states)
+    return Drive(control.get(actuator.name, 0), states, mechanism.options.timestep, t)
+
+
+def actuator_outputs(
+    mechanism: Mechanism,
+    kinematics: Kinematics,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any] | None = None,
+    t: Any = 0,
+) -> dict[str, ActuatorOutput]:
+    """By name the output of every actuator and motor, at the inputs and the activations by name, 0 where
+    omitted, and the time t [s].
+    """
+    own = [f for f in mechanism.forces if isinstance(f, Actuator)]
+    arms, found = transmissions(mechanism, own, kinematics), {}
+    for force in mechanism.forces:
+        if isinstance(force, Motor):
+            found[force.name] = _motor_output(mechanism, force, kinematics, control.get(force.name, 0))
+        elif isinstance(force, Actuator):
+            length, moment = arms[force.name]
+            drive = drive_of(mechanism, force, control, activation, t)
+            speed = moment @ kinematics.v
+            output = actuator_force(mechanism, force, length, speed, drive)
+            found[force.name] = ActuatorOutput(length, speed, output, moment)
+    return found
+
+
+def _motor_output(mechanism: Mechanism, motor: Motor, kinematics: Kinematics, control: Any) -> ActuatorOutput:
+    joint = mechanism.joint(motor.joint)
+    moment = on_joint(mechanism, motor.joint, [motor.gear] * min(1, joint.joint.nv))
+    force = clipped(control, motor.control_range)
+    return ActuatorOutput(motor.gear * kinematics.q[joint.q.start], moment @ kinematics.v, force, moment)
+
+
+def actuator_force(mechanism: Mechanism, actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
+    """The force of an actuator, within its range, at its length and its velocity."""
+    if actuator.pid is not None:
+        force = _pid_force(actuator, actuator.pid, length, speed, drive)
+    elif actuator.muscle is not None:
+        force = muscle_force(actuator.muscle, length, speed, actuator_input(actuator, drive))
+    else:
+        g0, g1, g2 = actuator.gain
+        b0, b1, b2 = actuator.bias
+        u = nearest_set_point(mechanism, actuator, length, actuator_input(actuator, drive))
+        force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
+    return clipped(force, actuator.force_range)
+
+
+def actuator_input(actuator: Actuator, drive: Drive) -> Any:
+    """The u of an actuator's force: its control within the range, or its activation; if that is early, the
+    activation one time step later.
+    """
+    if actuator.activation is None:
+        return clipped(drive.control, actuator.control_range)
+    if not actuator.early:
+        return drive.states[-1]
+    return advanced_state(actuator, _activation_rate(actuator, drive), drive.states[-1], drive.h)
+
+
+def activation_derivatives(
+    mechanism: Mechanism,
+    kinematics: Kinematics,
+    control: Mapping[str, Any],
+    activation: Mapping[str, Any],
+    t: Any = 0,
+) -> dict[str, Any]:
+    """Time derivative, by name, of every state of an actuator, at the time t [s].
+
+    That of an activation is u for an integrator, (u - activation) / time constant for a filter, and
+    `activation_derivative` for a muscle. That of a state of a controller is its change over a time step, by
+    the step size.
+    """
+    pids = [f for f in mechanism.forces if isinstance(f, Actuator) and f.pid is not None and f.pid.states]
+    lengths = {name: length for name, (length, _) in transmissions(mechanism, pids, kinematics).items()}
+    found = {}
+    for force in mechanism.forces:
+        if not isinstance(force, Actuator) or not force.states:
+            continue
+        drive = drive_of(mechanism, force, control, activation, t)
+        rates = []
+        if force.name in lengths and force.pid is not None:
+            rates += _pid_rates(force, force.pid, lengths[force.name], drive)
+        if force.activation is not None:
+            rates.append(_activation_rate(force, drive))
+        found |= dict(zip(force.states, rates, strict=True))
+    return found
+
+
+def _activation_rate(actuator: Actuator, drive: Drive) -> Any:
+    """Time derivative of the activation of an actuator."""
+    assert actuator.activation is not None
+    kind, parameters = actuator.activation
+    u, activation = clipped(drive.control, actuator.control_range), drive.states[-1]
+    if kind == "muscle":
+        return activation_derivative(parameters, u, activation)
+    return u if kind == "integrator" else (u - activation) / parameters[0]
+
+
+def advanced_state(actuator: Actuator, rate: Any, state: Any, dt: Any) -> Any:
+    """A state of an actuator after the time dt [s], by one Euler step, or exactly for "filterexact"; clipped
+    to the range of the activation.
+    """
+    kind, parameters = actuator.activation or ("integrator", (1,))
+    step = dt * rate
+    if kind == "filterexact":
+        step = rate * parameters[0] * (1 - exp(-dt / parameters[0]))
+    return clipped(state + step, actuator.activation_range)
+
+
+def clipped(x: Any, limits: Interval | None) -> Any:
+    """x within the limits, if there are any."""
+    return x if limits is None else clip(x, *limits)
+
+
+# ------------------------------------------------------------------------------------------ PID controllers
+
+
+def _pid_force(actuator: Actuator, pid: Pid, length: Any, speed: Any, drive: Drive) -> Any:
+    """kp e + kd de/dt + ki (integral of e at the end of the step). Source: MuJoCo, plugin/actuator/pid."""
+    error = _set_point(pid, actuator_input(actuator, drive), drive) - length
+    rate = 0 if actuator.activation is None else _activation_rate(actuator, drive)
+    force = pid.proportional * error + pid.derivative * (rate - speed)
+    return force + pid.integral * _next_integral(pid, error, drive) if "integral" in pid.states else force
+
+
+def _pid_rates(actuator: Actuator, pid: Pid, length: Any, drive: Drive) -> list[Any]:
+    """The derivatives of the states of a PID controller; those of an early activation are not early."""
+    u = drive.states[-1] if actuator.activation is not None else actuator_input(actuator, drive)
+    u = _set_point(pid, u, drive)
+    after = {"integral": _next_integral(pid, u - length, drive), "set point": u} if pid.states else {}
+    return [(after[name] - old) / drive.h for name, old in zip(pid.states, drive.states, strict=False)]
+
+
+def _set_point(pid: Pid, u: Any, drive: Drive) -> Any:
+    """u within the slew rate from the set point of the step before; u itself at the time 0."""
+    if pid.slew_rate is None:
+        return u
+    before, change = drive.states[pid.states.index("set point")], pid.slew_rate * drive.h
+    return where(less(0, drive.t), clip(u, before - change, before + change), u)
+
+
+def _next_integral(pid: Pid, error: Any, drive: Drive) -> Any:
+    """The integral of the error at the end of the step, within its limit."""
+    if "integral" not in pid.states:
+        return 0
+    integral = drive.states[0] + error * drive.h
+    if pid.largest_integral_force is None:
+        return integral
+    largest = pid.largest_integral_force / pid.integral
+    return clip(integral, -largest, largest)

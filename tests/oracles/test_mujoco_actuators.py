@@ -1,0 +1,73 @@
+"""Kinds of actuators, against the motions of MuJoCo."""
+
+import pytest
+
+import zwang as zw
+from tests.oracles.mujoco_runs import assert_derivatives_are_differences, assert_runs_equal, option
+from zwang.errors import DescriptionError
+
+COMPENSATED = """<mujoco>{option}<worldbody>
+  <body gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0" gravcomp=".7"><joint name="b" type="ball" damping="1" actuatorgravcomp="true"/>
+      <geom type="box" size=".1 .2 .05" pos=".1 0 .05"/>
+      <body pos=".2 0 .1"><joint name="c" axis="1 0 1"/><geom size=".06" mass="2" pos="0 .1 0"/></body>
+    </body></body>
+  <body pos="2 0 0" gravcomp=".5"><joint name="d" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body>
+</worldbody>
+<sensor><jointactuatorfrc joint="a"/></sensor>
+{actuators}</mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+def test_gravity_compensation_by_actuators_equals_mujoco(integrator, tmp_path):
+    actuators = '<actuator><motor joint="a" gear="3"/></actuator>'
+    text = COMPENSATED.format(option=option(integrator), actuators=actuators)
+    mechanism = assert_runs_equal(text, tmp_path)
+    carried = [joint.joint.actuator_gravity_compensation for joint in mechanism.joints]
+    assert carried == [True, True, False, False]
+
+
+def test_gravity_compensation_by_actuators_needs_an_input(tmp_path):
+    assert_runs_equal(COMPENSATED.format(option=option("Euler"), actuators=""), tmp_path)
+
+
+def test_reactions_under_gravity_compensation_by_actuators_are_refused():
+    joint = zw.Revolute("hinge", actuator_gravity_compensation=True)
+    body = zw.Body("arm", joint=joint, mass=1, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
+    mechanism = zw.Mechanism("arm", (body,), forces=(zw.GravityCompensation("arm"),))
+    with pytest.raises(DescriptionError, match="joint 'hinge' carry gravity compensation"):
+        zw.joint_reactions(mechanism, [0.0], [0.0], [0.0])
+
+
+ADHESION = """<mujoco>{option}<worldbody>
+  <geom type="plane" size="3 3 .1"/>
+  <geom name="wall" type="box" size=".05 1 1" pos="-.44 0 0"/>
+  <body name="lizard" pos="0 0 .15"><freejoint/>
+    <geom name="trunk" type="capsule" size=".03" fromto="-.1 0 0 .1 0 0"/>
+    <body name="foot" pos=".1 0 0"><joint name="ankle" axis="0 1 0" damping=".1" stiffness="2"/>
+      <geom size=".03" pos="0 .05 -.1" gap=".03" condim="{condim}"/>
+      <geom type="box" size=".02 .02 .02" pos="0 -.05 -.1" gap=".02"/></body>
+    <body name="tail" pos="-.1 0 0"><joint name="hip" axis="0 0 1" damping=".1"/>
+      <geom type="capsule" size=".02" fromto="0 0 0 -.25 0 0" margin=".04"/></body>
+  </body>
+  <body name="stone" pos=".1 .1 .04"><freejoint/><geom size=".04" gap=".01"/></body>
+</worldbody>
+<actuator><adhesion name="stick" body="foot" ctrlrange="0 1" gain="{gain}"/>
+  <general name="cling" body="tail" gainprm="3" biastype="affine" biasprm=".5 0 -.3" dyntype="filter"
+    dynprm=".05" forcerange="-1 2"/><motor joint="hip"/></actuator>
+<sensor><actuatorvel actuator="cling"/><actuatorfrc actuator="stick"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("integrator", "more", "condim"),
+    [("Euler", "", 3), ("implicitfast", 'cone="elliptic"', 4), ("RK4", "", 1)],
+)
+def test_adhesion_equals_mujoco(integrator, more, condim, tmp_path):
+    text = ADHESION.format(option=option(integrator, more), condim=condim, gain=8)
+    assert_runs_equal(text, tmp_path, tolerance=1e-7, spin=0.1)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_the_derivatives_of_adhesion_are_the_limits_of_differences(integrator):
+    assert_derivatives_are_differences(ADHESION.format(option=option("Euler"), condim=3, gain=8), integrator)
