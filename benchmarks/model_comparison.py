@@ -155,7 +155,9 @@ def inputs_of(mechanism: zw.Mechanism, model: Any, data: Any) -> tuple[np.ndarra
     if not mechanism.inputs:  # then the control is the generalised force
         return np.zeros(len(mechanism.inputs) or model.nv), np.zeros(0)
     control = np.array([data.ctrl[model.actuator_ctrladr[names[name]]] for name in mechanism.inputs])
-    addresses = [int(model.actuator_actadr[k]) for k, f in enumerate(actuators) if f.activation is not None]
+    addresses = [
+        int(model.actuator_actadr[k]) + i for k, f in enumerate(actuators) for i in range(len(f.states))
+    ]
     return control, data.act[addresses]
 
 
@@ -164,16 +166,15 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
     solved(pair.tight, data)
     m, q, v = at_mocap(pair.mechanism, data), data.qpos.copy(), data.qvel.copy()
     control, z = inputs_of(m, pair.tight, data)
-    active = [f.name for f in m.forces if isinstance(f, Actuator) and f.activation is not None]
-    by_name = dict(zip(m.inputs, control, strict=False)), dict(zip(active, z, strict=True))
-    tau = actuator_forces(m, q, v, *by_name)
-    tau = np.asarray(tau, float)
+    states = [name for f in m.forces if isinstance(f, Actuator) for name in f.states]
+    by_name = dict(zip(m.inputs, control, strict=False)), dict(zip(states, z, strict=True))
+    tau = np.asarray(actuator_forces(m, q, v, *by_name, data.time), float)
     begin = time.perf_counter()
     found = zw.constrained_dynamics(m, q, v, tau, time=data.time)
     seconds = time.perf_counter() - begin
     error, more = relative(found.acceleration, data.qacc), {}
     if not error <= AGREES:
-        more = {"smooth": error_without_contacts(pair.tight, m, data, tau)}
+        more = {"smooth": error_without_contacts(pair.tight, m, data, by_name)}
     M = np.zeros((pair.tight.nv, pair.tight.nv))
     mujoco.mj_fullM(pair.tight, data, M)
     report(
@@ -188,8 +189,11 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
         report("sensors", name=name, error=errors[worst], worst=worst)
 
 
-def error_without_contacts(model: Any, mechanism: zw.Mechanism, data: Any, tau: np.ndarray) -> float:
-    """The error of the acceleration in the same state if both programs omit contacts."""
+def error_without_contacts(model: Any, mechanism: zw.Mechanism, data: Any, inputs: Any) -> float:
+    """The error of the acceleration in the same state if both programs omit contacts.
+
+    inputs: the control and the activation, by name.
+    """
     other = mujoco.MjData(model)
     mujoco.mj_copyData(other, model, data)
     flags = model.opt.disableflags
@@ -197,7 +201,9 @@ def error_without_contacts(model: Any, mechanism: zw.Mechanism, data: Any, tau: 
     solved(model, other)
     model.opt.disableflags = flags
     without = mechanism.replace(options=replace(mechanism.options, contact=False))
-    found = zw.constrained_dynamics(without, data.qpos.copy(), data.qvel.copy(), tau, time=data.time)
+    q, v = data.qpos.copy(), data.qvel.copy()
+    tau = np.asarray(actuator_forces(without, q, v, *inputs, data.time), float)
+    found = zw.constrained_dynamics(without, q, v, tau, time=data.time)
     return relative(found.acceleration, other.qacc)
 
 

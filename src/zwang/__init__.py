@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.contact_pairs import ContactExclude as ContactExclude
     from zwang.mechanism.contact_pairs import ContactPair as ContactPair
     from zwang.mechanism.equality_switches import with_equality_parameters as with_equality_parameters
+    from zwang.mechanism.controllers import Pid as Pid
     from zwang.mechanism.force_elements import Actuator as Actuator
     from zwang.mechanism.force_elements import Damper as Damper
     from zwang.mechanism.force_elements import EllipsoidDrag as EllipsoidDrag
@@ -154,6 +155,7 @@ _PLACES = {
     "zwang.mechanism.force_elements": (
         "Actuator Damper EllipsoidDrag FluidDrag GravityCompensation Motor Muscle PointSpring Spring Wrench"
     ),
+    "zwang.mechanism.controllers": "Pid",
     "zwang.mechanism.constraints": (
         "Connect CoulombFriction JointCoupling Distance Holonomic NoSideSlip NonIdeal Pfaffian PointSpeed "
         "Rolling Weld"

@@ -71,3 +71,51 @@ def test_adhesion_equals_mujoco(integrator, more, condim, tmp_path):
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_the_derivatives_of_adhesion_are_the_limits_of_differences(integrator):
     assert_derivatives_are_differences(ADHESION.format(option=option("Euler"), condim=3, gain=8), integrator)
+
+
+PID = """<mujoco>{option}
+<extension><plugin plugin="mujoco.pid">
+  <instance name="whole"><config key="kp" value="20"/><config key="ki" value="30"/>
+    <config key="kd" value=".5"/><config key="imax" value=".4"/><config key="slewmax" value="2"/></instance>
+  <instance name="plain"><config key="kp" value="4"/><config key="kd" value=".4"/></instance>
+</plugin></extension>
+<worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body pos=".3 0 0"><joint name="b" axis="0 0 1" actuatorfrcrange="-1 1"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body></body>
+</worldbody>
+<tendon><fixed name="t"><joint joint="a" coef="1"/><joint joint="b" coef="-.5"/></fixed></tendon>
+<actuator>
+  <plugin name="p" joint="a" plugin="mujoco.pid" instance="whole" actdim="2" ctrllimited="true"
+    ctrlrange="-.8 .8"/>
+  <plugin name="q" joint="b" plugin="mujoco.pid" instance="plain"/>
+  <plugin name="r" tendon="t" plugin="mujoco.pid" actdim="2" dyntype="filter" dynprm=".05" gear="2"
+    forcelimited="true" forcerange="-2 2" actearly="{early}"><config key="kp" value="3"/>
+    <config key="kd" value=".2"/><config key="ki" value="1"/></plugin>
+  <plugin name="s" joint="b" plugin="mujoco.pid" actdim="2" dyntype="{kind}" {parameters}>
+    <config key="kp" value="5"/><config key="slewmax" value="1.5"/></plugin>
+  <velocity joint="b" kv="1"/>
+</actuator>
+<sensor><actuatorfrc actuator="p"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("integrator", "early", "kind", "parameters"),
+    [
+        ("Euler", "false", "integrator", ""),
+        ("implicitfast", "true", "filterexact", 'dynprm=".04"'),
+        ("RK4", "false", "filter", 'dynprm=".04"'),
+    ],
+)
+def test_pid_controllers_equal_those_of_mujoco(integrator, early, kind, parameters, tmp_path):
+    text = PID.format(option=option(integrator), early=early, kind=kind, parameters=parameters)
+    mechanism = assert_runs_equal(text, tmp_path)
+    actuators = {f.name: f for f in mechanism.forces if isinstance(f, zw.Actuator)}
+    assert actuators["p"].states == ("p integral", "p set point") and actuators["q"].states == ()
+    assert actuators["s"].states == ("s set point", "s")
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
+def test_the_derivatives_of_pid_controllers_are_the_limits_of_differences(integrator):
+    text = PID.format(option=option("Euler"), early="true", kind="filter", parameters='dynprm=".04"')
+    assert_derivatives_are_differences(text, integrator)

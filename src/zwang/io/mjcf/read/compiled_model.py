@@ -19,6 +19,7 @@ from zwang.io.mjcf.mujoco_library import (
     numbers_of,
 )
 from zwang.io.mjcf.read.model_files import Files, to_text
+from zwang.io.mjcf.read.pid_plugins import Pids, replaced_pid_plugins
 from zwang.mechanism.report import Note
 
 # Lists of a spec without effect on the motion; they are noted and deleted before the compilation.
@@ -34,7 +35,7 @@ _LISTS = {
 }  # fmt: skip
 _TAGS = {
     "actuator": ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder",
-                 "muscle", "adhesion", "pid", "orientation", "dcmotor"),
+                 "muscle", "adhesion", "pid", "orientation", "dcmotor", "plugin"),
     "tendon": ("fixed", "spatial"),
     "equality": ("connect", "weld", "joint", "tendon"),
     "sensor": ("touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer",
@@ -52,7 +53,8 @@ _TAGS = {
 class MjcfModel:
     """A compiled model with its files, the notes on it, and by kind the names and the elements of its spec.
 
-    spec, model: the MjSpec and the MjModel. strict: raise errors for unsupported features.
+    spec, model: the MjSpec and the MjModel. strict: raise errors for unsupported features. pids: see
+    `replaced_pid_plugins`.
     """
 
     files: Files
@@ -62,6 +64,7 @@ class MjcfModel:
     notes: list[Note] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
     elements: dict[str, list[Any]] = field(default_factory=dict)
+    pids: Pids = field(default_factory=dict)
 
     def name(self, kind: str, index: int) -> str:
         """The name of the element; a unique name is generated for an element without one."""
@@ -136,7 +139,8 @@ class MjcfModel:
 def compile_model(files: Files, strict: bool) -> MjcfModel:
     """The model compiled by MuJoCo. Raises LoadError with the message of MuJoCo for invalid models."""
     notes: list[Note] = []
-    text = _without_flex(files, strict, notes)
+    pids = replaced_pid_plugins(files)
+    text = _without_flex(files, strict, notes, is_changed=bool(pids))
     messages: list[str] = []
     with _recorded_warnings(messages):
         spec = _parsed(files, text)
@@ -152,11 +156,11 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     for message in dict.fromkeys(messages):
         notes.append(Note("read", f"MuJoCo warns: {message}", files.source))
         warnings.warn(f"{files.source}: {message}", LoadWarning, stacklevel=2)
-    return MjcfModel(files, spec, CompiledModel(model), strict, notes)
+    return MjcfModel(files, spec, CompiledModel(model), strict, notes, pids=pids)
 
 
-def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
-    """The text of the model without deformable bodies and plugins.
+def _without_flex(files: Files, strict: bool, notes: list[Note], *, is_changed: bool) -> str:
+    """The text of the model without deformable bodies and plugins. is_changed: whether its elements are.
 
     Raises UnsupportedError for them if strict.
     """
@@ -169,11 +173,12 @@ def _without_flex(files: Files, strict: bool, notes: list[Note]) -> str:
                 "it"
             )
         notes.append(Note("unsupported", f"{element.title} is {what} and is omitted", element.location))
-    if not found:
+    if not found and not is_changed:
         return files.text
+    omitted = _OMITTED_ELEMENTS if found else frozenset[str]()
     for key, document in files.named.items():
-        files.includes[key] = to_text(document, _OMITTED_ELEMENTS).encode()
-    return to_text(files.root, _OMITTED_ELEMENTS)
+        files.includes[key] = to_text(document, omitted).encode()
+    return to_text(files.root, omitted)
 
 
 def _parsed(files: Files, text: str) -> Any:

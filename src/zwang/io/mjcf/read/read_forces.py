@@ -11,6 +11,7 @@ from zwang.io.mjcf.inertia_box import SMALLEST, inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
+from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
@@ -196,6 +197,12 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
         int(m.actuator_gaintype[k]),
         int(m.actuator_biastype[k]),
     )
+    if m.actuator_delay[k] > 0:
+        return "a delay"
+    if _pid(source, k) is not None:
+        if _is_disabled(m, k):
+            return "a PID controller in a group that the options disable"
+        return _unsupported_transmission(source, k, kept_tendons)
     if dynamics in _UNSUPPORTED_DYNAMICS:
         return f"{_UNSUPPORTED_DYNAMICS[dynamics]} dynamics"
     if gain == GAIN.mjGAIN_MUSCLE or bias == BIAS.mjBIAS_MUSCLE:
@@ -208,8 +215,6 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
         return f"bias type {mujoco.mjtBias(bias).name[7:].lower()}"
     if m.actuator_plugin[k] >= 0:
         return "a plugin"
-    if m.actuator_delay[k] > 0:
-        return "a delay"
     return _unsupported_transmission(source, k, kept_tendons)
 
 
@@ -224,6 +229,15 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     if kind == TRANSMISSION.mjTRN_TENDON:
         return "" if source.name("tendon", target) in kept_tendons else "a tendon that is not supported"
     return "an unsupported kind of transmission"
+
+
+def _pid(source: MjcfModel, k: int) -> Pid | None:
+    """The PID controller of actuator k, if it has one."""
+    m = source.model
+    if m.actuator_gaintype[k] != GAIN.mjGAIN_USER:
+        return None
+    index, line = (int(x) for x in m.actuator_gainprm[k][:2])
+    return source.pids.get((index, line))
 
 
 def _is_activated_rotation(m: Any, k: int) -> bool:
@@ -270,7 +284,8 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     if m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED:
         gain = (gain[0], 0, 0)
     muscle = _muscle(m, k) if m.actuator_gaintype[k] == GAIN.mjGAIN_MUSCLE else None
-    if muscle is not None:
+    pid = _pid(source, k)
+    if muscle is not None or pid is not None:
         gain = (1, 0, 0)
     bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
     actuator = Actuator(
@@ -279,11 +294,12 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         gear=(1,) if transmission == "body" else zeroed(m.actuator_gear[k][:axes]),
         gain=gain,
         bias=bias,
-        control_range=_control_range(m, k, disabled),
+        control_range=_control_range(m, k, () if pid is not None and _activation(m, k) is None else disabled),
         force_range=_range(m.actuator_forcelimited[k], m.actuator_forcerange[k]),
         activation=_activation(m, k),
         activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
         muscle=muscle,
+        pid=pid,
         early=bool(m.actuator_actearly[k]) and _activation(m, k) is not None,
     )
     return _without_force(actuator) if _is_disabled(m, k) else actuator

@@ -59,8 +59,9 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     actuators = read_forces.actuators(source, options.disabled, kept)
     forces = [*read_forces.passive(source, options.disabled), *actuators]
     constraints = read_constraints.equalities(source, kept)
-    names = [force.name for force in actuators if isinstance(force, Actuator)]
-    keyframes = read_options.keyframes(source, names)
+    kept_actuators = [force for force in actuators if isinstance(force, Actuator)]
+    names = [force.name for force in kept_actuators]
+    keyframes = read_options.keyframes(source, kept_actuators)
     contacts = read_contacts.explicit_contacts(source)
     sensor_reader = read_sensors.SensorReader(source, kept, set(names))
     sensors = sensor_reader.sensors()

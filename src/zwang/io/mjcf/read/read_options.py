@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import zeroed
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
 
 # the enable flags that change the motion
@@ -87,24 +90,32 @@ def _noslip_tolerance(source: MjcfModel) -> float:
     return given * float(m.stat.meaninertia) / float(np.mean(m.dof_M0))
 
 
-def keyframes(source: MjcfModel, kept: list[str]) -> tuple[Keyframe, ...]:
-    """The keyframes of the model; `kept` are the names of the actuators that were read, in their order."""
+def keyframes(source: MjcfModel, kept: list[Actuator]) -> tuple[Keyframe, ...]:
+    """The keyframes of the model; `kept` are the actuators that were read, in their order."""
     m = source.model
     names = [source.name("actuator", k) for k in range(m.nactuator)]
-    controls = [int(m.actuator_ctrladr[names.index(name)]) for name in kept]
-    activations = [int(m.actuator_actadr[names.index(name)]) for name in kept]
+    indices = [names.index(actuator.name) for actuator in kept]
+    controls = [int(m.actuator_ctrladr[k]) for k in indices]
     return tuple(
         Keyframe(
             source.name("key", k),
             q=tuple(m.key_qpos[k].tolist()),
             v=tuple(m.key_qvel[k].tolist()),
             control=tuple(float(m.key_ctrl[k][c]) for c in controls),
-            activation=tuple(float(m.key_act[k][s]) for s in activations if s >= 0),
+            activation=tuple(x for i, a in zip(indices, kept, strict=True) for x in _activation(m, k, i, a)),
             time=float(m.key_time[k]),
             mocap=_mocap_poses(source, k),
         )
         for k in range(m.nkey)
     )
+
+
+def _activation(m: Any, key: int, k: int, actuator: Actuator) -> list[float]:
+    """The states of actuator k in a keyframe; 0 for those of a controller that MuJoCo did not compile."""
+    first, count = int(m.actuator_actadr[k]), int(m.actuator_actnum[k])
+    given = [float(x) for x in m.key_act[key][first : first + count]] if first >= 0 else []
+    states = len(actuator.states)
+    return [*[0.0] * (states - len(given)), *given] if states else []
 
 
 def _mocap_poses(source: MjcfModel, k: int) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]:

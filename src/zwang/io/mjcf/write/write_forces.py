@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from zwang.io.mjcf.read.pid_plugins import FIELDS, PLUGIN
 from zwang.io.mjcf.write.mjcf_output import MjcfOutput, limit_attributes, softness_attributes, unless
 from zwang.io.mjcf.write.write_geoms import wrapping_geom
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
+from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import Actuator, Motor, Muscle
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
@@ -40,6 +42,8 @@ def _general(out: MjcfOutput, a: Actuator) -> XmlElement:
     if a.activation is not None:
         kind, parameters = a.activation
         attributes |= {"dyntype": kind, "dynprm": parameters or None, "actearly": unless(a.early, False)}
+    if a.pid is not None:
+        return XmlElement("plugin", {**attributes, **_pid(a)}, _configuration(a.pid))
     if a.muscle is not None:
         attributes |= _muscle(out, a, a.muscle)
     else:
@@ -48,6 +52,21 @@ def _general(out: MjcfOutput, a: Actuator) -> XmlElement:
         if any(x != 0 for x in a.bias):
             attributes |= {"biastype": "affine", "biasprm": a.bias}
     return XmlElement("general", attributes)
+
+
+def _pid(a: Actuator) -> dict[str, Any]:
+    """The attributes of an actuator of MuJoCo's plugin for PID controllers."""
+    return {"plugin": PLUGIN, "actdim": len(a.states) or None}
+
+
+def _configuration(pid: Pid) -> list[XmlElement]:
+    """The configuration of a PID controller."""
+    values = {key: getattr(pid, name) for key, name in FIELDS.items()}
+    return [
+        XmlElement("config", {"key": key, "value": value})
+        for key, value in values.items()
+        if value is not None and (value != 0 or key in ("imax", "slewmax"))
+    ]
 
 
 def _target(out: MjcfOutput, a: Actuator) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from zwang.atomic import write_file
 from zwang.errors import FormatError
 from zwang.io.export_notes import ExportNotes, check_values
+from zwang.io.mjcf.read.pid_plugins import PLUGIN
 from zwang.io.mjcf.write.mjcf_equivalent import mjcf_equivalent
 from zwang.io.mjcf.write.mjcf_output import MjcfOutput
 from zwang.io.mjcf.write.write_bodies import world_node
@@ -18,6 +19,7 @@ from zwang.io.mjcf.write.write_geoms import asset_node
 from zwang.io.mjcf.write.write_options import keyframe_nodes, option_node
 from zwang.io.mjcf.write.write_sensors import camera_nodes, check_shapes, sensor_nodes
 from zwang.io.xml_writer import XmlElement, as_xml_text, document, is_xml_text
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 from zwang.mechanism.type_validation import validated_arguments
@@ -99,6 +101,8 @@ def _root(out: MjcfOutput, original: Mechanism) -> XmlElement:
         inertiafromgeom="false",
         meshdir=out.meshes.folder.name if assets.children else None,
     )
+    if any(isinstance(f, Actuator) and f.pid is not None for f in out.mechanism.forces):
+        root.children.append(XmlElement("extension", {}, [XmlElement("plugin", {"plugin": PLUGIN})]))
     root.children += [option, *([assets] if assets.children else []), world]
     root.children += [XmlElement(section, {}, nodes) for section, nodes in sections.items() if nodes]
     return root

@@ -83,7 +83,7 @@ def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[XmlElement]
     """The elements <key>. inputs: the names to which the numbers of `Keyframe.control` belong."""
     m = out.mechanism
     actuators = [f for f in m.forces if isinstance(f, Motor | Actuator)]
-    states = [f.name for f in actuators if isinstance(f, Actuator) and f.activation is not None]
+    states = [name for f in actuators if isinstance(f, Actuator) for name in f.states]
     found = []
     for key in m.keyframes:
         control: Any = None
