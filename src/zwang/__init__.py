@@ -72,8 +72,8 @@ if TYPE_CHECKING:  # the public names, for editors and type checkers; at run tim
     from zwang.mechanism.constraints import Weld as Weld
     from zwang.mechanism.contact_pairs import ContactExclude as ContactExclude
     from zwang.mechanism.contact_pairs import ContactPair as ContactPair
-    from zwang.mechanism.equality_switches import with_equality_parameters as with_equality_parameters
     from zwang.mechanism.controllers import Pid as Pid
+    from zwang.mechanism.equality_switches import with_equality_parameters as with_equality_parameters
     from zwang.mechanism.force_elements import Actuator as Actuator
     from zwang.mechanism.force_elements import Damper as Damper
     from zwang.mechanism.force_elements import EllipsoidDrag as EllipsoidDrag
@@ -270,6 +270,7 @@ __all__ = [
     "NonIdeal",
     "Options",
     "Pfaffian",
+    "Pid",
     "Planar",
     "Plane",
     "PointSpeed",

@@ -27,7 +27,7 @@ from zwang.scalar import MutableArray, cond, is_zero, less, where, zeros
 from zwang.scalar.stacked_pytree import StackedPytree
 
 
-class _Sums(NamedTuple):
+class _NormalSums(NamedTuple):
     """Sums over the contacts of bodies: their numbers (n,), by body, and the wrenches (n, 6) about the
     world's origin of unit normal forces, which push the shapes apart, on the links of these contacts, body by
     body. Both have as many rows as the larger one needs, and a last one that is not read.
@@ -74,18 +74,20 @@ def _has(pair: Pair, body: str) -> bool:
 
 def _sums(
     pairs: Sequence[Pair], kinematics: Kinematics, bodies: Sequence[str], rows: dict[tuple[str, int], int]
-) -> _Sums:
+) -> _NormalSums:
     """The sums over all contacts of the pairs."""
     shapes = StoredPlacements(pairs, kinematics.poses)
     size = max(len(bodies), len(rows)) + 1  # one, so that one table has the indices of both
-    found = _Sums(zeros(size), zeros((size, 6)))
+    found = _NormalSums(zeros(size), zeros((size, 6)))
     for group in pair_groups(pairs, [None] * len(pairs)):
         places = StackedPytree([_places(pair, bodies, rows) for pair in group.pairs])
 
-        def visit(number: Any, found: _Sums, group: PairGroup = group, places: Any = places) -> _Sums:
+        def visit(
+            number: Any, found: _NormalSums, group: PairGroup = group, places: Any = places
+        ) -> _NormalSums:
             pair, (a, b) = group.pair(number), group.placed(number, shapes)
 
-            def visit_points(found: _Sums) -> _Sums:
+            def visit_points(found: _NormalSums) -> _NormalSums:
                 for point in contact_points_between(pair, a, b):
                     touches = less(point.distance, pair.margin)
                     found = cond(
@@ -108,7 +110,7 @@ def _places(pair: Pair, bodies: Sequence[str], rows: dict[tuple[str, int], int])
     return tuple(found)
 
 
-def _with_contact(found: _Sums, places: tuple[Any, ...], point: ContactPoint) -> _Sums:
+def _with_contact(found: _NormalSums, places: tuple[Any, ...], point: ContactPoint) -> _NormalSums:
     """The sums with those of a contact; places: see `_places`."""
     n, (counts, wrenches) = point.frame[0], found
     wrench = np.concatenate([n, cross(point.position, n)])
@@ -117,7 +119,7 @@ def _with_contact(found: _Sums, places: tuple[Any, ...], point: ContactPoint) ->
         for row, sign in zip(rows, (-1, 1), strict=True):
             for k, x in enumerate(wrench):
                 wrenches = wrenches.set((row, k), wrenches[row, k] + sign * x)
-    return _Sums(counts, wrenches)
+    return _NormalSums(counts, wrenches)
 
 
 def adhesive_pairs(mechanism: Mechanism, bodies: Collection[str]) -> tuple[Pair, ...]:
