@@ -340,7 +340,9 @@ def test_elements_without_effect_are_noted():
 
 
 UNSUPPORTED = {
-    "adhesion": model(after='<actuator><adhesion body="arm" ctrlrange="0 1"/></actuator>'),
+    "adhesion": model('<geom size=".1" adhesion="1"/>'),
+    "dcmotor": model(after='<actuator><dcmotor joint="shoulder" motorconst=".1" resistance="2"/></actuator>'),
+    "pid": model(after='<actuator><pid joint="shoulder" kp="2" ki="1"/></actuator>'),
     "springyield": model(joint='stiffness="1" springyield="1"'),
     "flex": model('<flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'),
     "signed distance field": model(
@@ -350,6 +352,35 @@ UNSUPPORTED = {
     "delay": model(after='<actuator><motor joint="shoulder" delay=".01" nsample="3"/></actuator>'),
     "override": model(before='<option><flag override="enable"/></option>'),
 }
+
+
+PLUGIN = """<actuator><plugin joint="shoulder" plugin="{name}" {more}>{config}</plugin></actuator>"""
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"config": '<config key="kq" value="1"/>'}, ("kq", "kp, ki, kd, imax, slewmax")),
+        ({"config": '<config key="kp" value="high"/>'}, ("high",)),
+        ({"config": '<config key="ki" value="2"/>'}, ("no actdim", "1 states", "actdim='1'")),
+        ({"more": 'actdim="2"', "config": '<config key="slewmax" value="2"/>'}, ("actdim 2", "1 states")),
+        ({"config": '<config key="slewmax" value="-2"/>'}, ("slew_rate", "-2")),
+        ({"more": 'instance="x"'}, ("instance 'x'",)),
+        ({"name": "mujoco.other"}, ("is a plugin",)),
+    ],
+)
+def test_a_plugin_that_is_no_pid_controller_is_refused_with_its_line(values, words):
+    text = model(after=PLUGIN.format(**{"name": "mujoco.pid", "more": "", "config": ""} | values))
+    with pytest.raises((LoadError, UnsupportedError)) as caught:
+        read(text)
+    assert all(word in str(caught.value) for word in ("line", *words))
+
+
+def test_pid_controllers_of_a_default_class_with_activations_are_refused():
+    default = '<default><general dyntype="filter" dynprm=".1"/></default>'
+    plugin = PLUGIN.format(name="mujoco.pid", more="", config='<config key="kp" value="1"/>')
+    with pytest.raises(LoadError, match=r"line.*give it a dyntype"):
+        read(model(before=default, after=plugin))
 
 
 @pytest.mark.parametrize("word", UNSUPPORTED)

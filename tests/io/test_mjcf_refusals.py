@@ -35,9 +35,8 @@ def has_meaning(part, name):
     if isinstance(part, zw.Prismatic) and name == "position":
         return False
     if isinstance(part, zw.Actuator):
-        return (
-            part.slider is not None if name == "rod" else part.muscle is None or name not in ("gain", "bias")
-        )
+        affine = part.muscle is None and part.pid is None
+        return part.slider is not None if name == "rod" else affine or name not in ("gain", "bias")
     needed = {"limit_softness": "limits", "friction_softness": "friction", "spring_length": "stiffness"}
     if name in needed and not getattr(part, needed[name]):
         return False

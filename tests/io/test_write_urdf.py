@@ -226,7 +226,8 @@ def test_no_number_is_dropped_silently(tmp_path, monkeypatch):
     # parts that are not written, and are named in the report with or without the change
     omitted = {name for name, _ in found}
     assert omitted <= {
-        "Actuator", "Muscle", "Motor", "Spring", "PointSpring", "Wrench", "GravityCompensation", "FluidDrag",
+        "Actuator", "Muscle", "Pid", "Motor", "Spring", "PointSpring", "Wrench", "GravityCompensation",
+        "FluidDrag",
         "Tendon",
         "Wrap", "Connect", "Weld", "TendonCoupling", "ContactPair", "Keyframe", "Softness", "Surface",
         "Ellipsoid", "Ball", "Plane", "Mechanism", "JointCoupling", "Damper",

@@ -25,6 +25,8 @@ def rich_forces() -> tuple:
         zw.Actuator("jet", frame="eye", gear=(1, 2, 3, 4, 5, 6), gain=(1, 2, 3)),
         zw.Actuator("crank", frame="eye", slider="tail", rod=3),
         zw.Actuator("gimbal", "wrist", gear=(1, 2, 3)),
+        zw.Actuator("grip", body="hand", gain=(3, 0, 0), control_range=(0, 1)),
+        zw.Actuator("tracker", "turn", pid=zw.Pid(2, 3, 0.5, 0.7, 4), activation=("filter", (0.2,))),
         zw.Damper("turn", 0.3, (0.1, 0.05)), zw.Damper("base", 0.2), zw.Damper("wrist", 0.1),
         zw.Spring("turn", (2, 0.3, 0.1), 0.4), zw.Spring("wrist", 1.5), zw.Spring("x", 3, 0.1),
         zw.Spring("lean", 2, 0.3, relative_to="turn"),
@@ -81,7 +83,7 @@ def rich_mechanism() -> Mechanism:
     )  # fmt: skip
     q = (0.1, 0.2, 0.3, 1, 0, 0, 0, 0.4, 1, 0, 0, 0, 0.5, 0.6)
     v = tuple(np.linspace(0.1, 1.2, 12).tolist())
-    keyframe = zw.Keyframe("start", q, v, tuple(np.arange(8.0).tolist()), (0.3, 0.4), 1.5)
+    keyframe = zw.Keyframe("start", q, v, tuple(np.arange(10.0).tolist()), (0.3, 0.4, 0.1, 0.2, 0.5), 1.5)
     options = zw.Options(
         0.003, "implicitfast", "elliptic", 2.0, "cg", 50, 1e-7, True, ("refsafe",), ("energy",)
     )

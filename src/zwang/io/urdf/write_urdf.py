@@ -164,6 +164,10 @@ class _UrdfWriter:
                 f"a URDF has one effort limit, and the actuator range is {joint.actuator_range}",
                 f"the effort limit is {effort}",
             )
+        if joint.actuator_gravity_compensation:
+            self.notes.unsupported(
+                f"joint {joint.name!r}", "URDF has no gravity compensation by actuators", "it is omitted"
+            )
         ends = joint.limits
         kind = TYPES.get(joint.kind, "continuous" if ends is None else "revolute")
         given = {"effort": effort, "velocity": joint.velocity_limit}

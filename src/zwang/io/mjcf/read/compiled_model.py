@@ -19,7 +19,7 @@ from zwang.io.mjcf.mujoco_library import (
     numbers_of,
 )
 from zwang.io.mjcf.read.model_files import Files, to_text
-from zwang.io.mjcf.read.pid_plugins import Pids, replaced_pid_plugins
+from zwang.io.mjcf.read.pid_plugins import PidPlugins, replaced_pid_plugins
 from zwang.mechanism.report import Note
 
 # Lists of a spec without effect on the motion; they are noted and deleted before the compilation.
@@ -64,7 +64,7 @@ class MjcfModel:
     notes: list[Note] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
     elements: dict[str, list[Any]] = field(default_factory=dict)
-    pids: Pids = field(default_factory=dict)
+    pids: PidPlugins = field(default_factory=dict)
 
     def name(self, kind: str, index: int) -> str:
         """The name of the element; a unique name is generated for an element without one."""

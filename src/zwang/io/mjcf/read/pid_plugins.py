@@ -1,15 +1,15 @@
 """Actuators of MuJoCo's plugin `mujoco.pid`, which are read without the plugin.
 
 Before MuJoCo compiles the model, each of them is replaced by a general actuator with the same transmission,
-ranges and number of states. Its user-defined gain has the number of the controller and its line as
-parameters, by which it is found in the compiled model.
+ranges and number of states, whose dynamics and gain are user-defined. The parameters of its gain are the
+number of the controller and its line, by which it is found in the compiled model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from zwang.errors import DescriptionError
 from zwang.io.mjcf.read.model_files import Files
@@ -23,10 +23,19 @@ FIELDS = {
 }  # fmt: skip
 """The fields of a `Pid`, by the keys of the plugin."""
 WITH_STATE = ("integrator", "filter", "filterexact")
-Pids = Mapping[tuple[int, int], Pid]
 
 
-def replaced_pid_plugins(files: Files) -> Pids:
+class PidPlugin(NamedTuple):
+    """A controller, and the activation dynamics of its actuator, "none" or one of `WITH_STATE`."""
+
+    pid: Pid
+    dynamics: str
+
+
+PidPlugins = Mapping[tuple[int, int], PidPlugin]
+
+
+def replaced_pid_plugins(files: Files) -> PidPlugins:
     """Replace the actuators of the plugin in the documents by general ones; their controllers are returned,
     by the parameters of the gain.
 
@@ -40,7 +49,7 @@ def replaced_pid_plugins(files: Files) -> Pids:
                 instances |= {x.attributes.get("name", ""): x for x in child.all("instance")}
             element.children = [child for child in element.children if not _is_pid(child)]
     has_default = any(_sets_activation(document) for document in files.documents)
-    found: dict[tuple[int, int], Pid] = {}
+    found: dict[tuple[int, int], PidPlugin] = {}
     for element in files.elements():
         for child in element.children if element.name == "actuator" else ():
             if child.name == "plugin" and (_is_pid(child) or child.attributes.get("instance") in instances):
@@ -64,7 +73,7 @@ def _sets_activation(document: Element) -> bool:
     return any({"dyntype", "timeconst"} & element.attributes.keys() for element in settings)
 
 
-def _replaced(element: Element, key: tuple[int, int], instances: Mapping[str, Element]) -> Pid:
+def _replaced(element: Element, key: tuple[int, int], instances: Mapping[str, Element]) -> PidPlugin:
     """The controller of an actuator, which becomes a general one in place."""
     attributes = dict(element.attributes)
     attributes.pop("plugin", None)
@@ -73,6 +82,10 @@ def _replaced(element: Element, key: tuple[int, int], instances: Mapping[str, El
         raise element.error(f"{element.title} has the instance {instance!r}, which the file does not define")
     pid = _pid(element if instance is None else instances[instance])
     kind, states = attributes.get("dyntype", "none"), len(pid.states)
+    if kind not in ("none", *WITH_STATE):
+        raise element.error(
+            f"{element.title} has the dyntype {kind!r}; it must be none, {', '.join(WITH_STATE)}"
+        )
     expected = states + (kind in WITH_STATE)
     given = attributes.pop("actdim", None)
     if (given or "0") != str(expected) and not (given is None and states == 0):
@@ -80,12 +93,11 @@ def _replaced(element: Element, key: tuple[int, int], instances: Mapping[str, El
             f"{element.title} has {'no actdim' if given is None else f'the actdim {given}'}; its controller "
             f"and its activation have {expected} states: write actdim={str(expected)!r}"
         )
-    if kind == "none":
-        attributes |= {"dyntype": "user", "actdim": str(states)} if states else {"dyntype": "none"}
+    attributes |= {"dyntype": "user", "actdim": str(expected)} if expected else {"dyntype": "none"}
     index, line = key
     attributes |= {"gaintype": "user", "gainprm": f"{index} {line}", "biastype": "none"}
     element.name, element.attributes, element.children = "general", attributes, []
-    return pid
+    return PidPlugin(pid, kind)
 
 
 def _pid(element: Element) -> Pid:

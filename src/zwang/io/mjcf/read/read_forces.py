@@ -10,8 +10,8 @@ import numpy as np
 from zwang.io.mjcf.inertia_box import SMALLEST, inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
+from zwang.io.mjcf.read.pid_plugins import PidPlugin
 from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
-from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
@@ -199,7 +199,7 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
     )
     if m.actuator_delay[k] > 0:
         return "a delay"
-    if _pid(source, k) is not None:
+    if _pid_plugin(source, k) is not None:
         if _is_disabled(m, k):
             return "a PID controller in a group that the options disable"
         return _unsupported_transmission(source, k, kept_tendons)
@@ -231,7 +231,7 @@ def _unsupported_transmission(source: MjcfModel, k: int, kept_tendons: set[str])
     return "an unsupported kind of transmission"
 
 
-def _pid(source: MjcfModel, k: int) -> Pid | None:
+def _pid_plugin(source: MjcfModel, k: int) -> PidPlugin | None:
     """The PID controller of actuator k, if it has one."""
     m = source.model
     if m.actuator_gaintype[k] != GAIN.mjGAIN_USER:
@@ -284,8 +284,9 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
     if m.actuator_gaintype[k] == GAIN.mjGAIN_FIXED:
         gain = (gain[0], 0, 0)
     muscle = _muscle(m, k) if m.actuator_gaintype[k] == GAIN.mjGAIN_MUSCLE else None
-    pid = _pid(source, k)
-    if muscle is not None or pid is not None:
+    plugin = _pid_plugin(source, k)
+    activation = _activation(m, k, None if plugin is None else plugin.dynamics)
+    if muscle is not None or plugin is not None:
         gain = (1, 0, 0)
     bias = zeroed(m.actuator_biasprm[k][:3]) if m.actuator_biastype[k] == BIAS.mjBIAS_AFFINE else (0, 0, 0)
     actuator = Actuator(
@@ -294,13 +295,13 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         gear=(1,) if transmission == "body" else zeroed(m.actuator_gear[k][:axes]),
         gain=gain,
         bias=bias,
-        control_range=_control_range(m, k, () if pid is not None and _activation(m, k) is None else disabled),
+        control_range=_control_range(m, k, () if plugin is not None and activation is None else disabled),
         force_range=_range(m.actuator_forcelimited[k], m.actuator_forcerange[k]),
-        activation=_activation(m, k),
+        activation=activation,
         activation_range=_range(m.actuator_actlimited[k], m.actuator_actrange[k]),
         muscle=muscle,
-        pid=pid,
-        early=bool(m.actuator_actearly[k]) and _activation(m, k) is not None,
+        pid=None if plugin is None else plugin.pid,
+        early=bool(m.actuator_actearly[k]) and activation is not None,
     )
     return _without_force(actuator) if _is_disabled(m, k) else actuator
 
@@ -339,9 +340,10 @@ def _range(limited: Any, ends: Any) -> tuple[float, float] | None:
     return (float(ends[0]), float(ends[1])) if limited else None
 
 
-def _activation(m: Any, k: int) -> tuple[str, tuple[float, ...]] | None:
-    kind = _ACTIVATIONS.get(int(m.actuator_dyntype[k]))
-    if kind is None:
+def _activation(m: Any, k: int, dynamics: str | None) -> tuple[str, tuple[float, ...]] | None:
+    """The activation dynamics of actuator k; dynamics: their name where it is not that of the model."""
+    kind = _ACTIVATIONS.get(int(m.actuator_dyntype[k])) if dynamics is None else dynamics
+    if kind in (None, "none"):
         return None
     if kind == "muscle":
         return kind, tuple(float(x) for x in m.actuator_dynprm[k][:3])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
@@ -96,26 +94,23 @@ def keyframes(source: MjcfModel, kept: list[Actuator]) -> tuple[Keyframe, ...]:
     names = [source.name("actuator", k) for k in range(m.nactuator)]
     indices = [names.index(actuator.name) for actuator in kept]
     controls = [int(m.actuator_ctrladr[k]) for k in indices]
+    states = [
+        int(m.actuator_actadr[k]) + i
+        for k, actuator in zip(indices, kept, strict=True)
+        for i in range(len(actuator.states))
+    ]
     return tuple(
         Keyframe(
             source.name("key", k),
             q=tuple(m.key_qpos[k].tolist()),
             v=tuple(m.key_qvel[k].tolist()),
             control=tuple(float(m.key_ctrl[k][c]) for c in controls),
-            activation=tuple(x for i, a in zip(indices, kept, strict=True) for x in _activation(m, k, i, a)),
+            activation=tuple(float(m.key_act[k][s]) for s in states),
             time=float(m.key_time[k]),
             mocap=_mocap_poses(source, k),
         )
         for k in range(m.nkey)
     )
-
-
-def _activation(m: Any, key: int, k: int, actuator: Actuator) -> list[float]:
-    """The states of actuator k in a keyframe; 0 for those of a controller that MuJoCo did not compile."""
-    first, count = int(m.actuator_actadr[k]), int(m.actuator_actnum[k])
-    given = [float(x) for x in m.key_act[key][first : first + count]] if first >= 0 else []
-    states = len(actuator.states)
-    return [*[0.0] * (states - len(given)), *given] if states else []
 
 
 def _mocap_poses(source: MjcfModel, k: int) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]:
