@@ -68,9 +68,16 @@ def test_adhesion_equals_mujoco(integrator, more, condim, tmp_path):
     assert_runs_equal(text, tmp_path, tolerance=1e-7, spin=0.1)
 
 
+FOOT = """<mujoco>{option}<worldbody><geom type="plane" size="3 3 .1"/>
+  <body name="foot" pos="0 0 .12"><joint axis="1 0 0" type="slide"/><joint axis="0 1 0" damping=".1"/>
+    <geom size=".03" pos=".05 0 -.08" gap=".03" condim="1"/><geom size=".03" pos="-.05 .02 -.08" gap=".03"
+      condim="1"/></body></worldbody>
+<actuator><general body="foot" gainprm="3" biastype="affine" biasprm=".5 0 -.3"/></actuator></mujoco>"""
+
+
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_the_derivatives_of_adhesion_are_the_limits_of_differences(integrator):
-    assert_derivatives_are_differences(ADHESION.format(option=option("Euler"), condim=3, gain=8), integrator)
+    assert_derivatives_are_differences(FOOT.format(option=option("Euler")), integrator)
 
 
 PID = """<mujoco>{option}
