@@ -126,3 +126,19 @@ def test_pid_controllers_equal_those_of_mujoco(integrator, early, kind, paramete
 def test_the_derivatives_of_pid_controllers_are_the_limits_of_differences(integrator):
     text = PID.format(option=option("Euler"), early="true", kind="filter", parameters='dynprm=".04"')
     assert_derivatives_are_differences(text, integrator)
+
+
+def test_equations_refuse_adhesion_and_states_of_controllers():
+    arm = zw.Body("arm", zw.Revolute("elbow"), mass=1, inertia=(1, 1, 1))
+    for actuator, words in (
+        (zw.Actuator("grip", body="arm"), "'grip' is an adhesion"),
+        (
+            zw.Actuator("servo", "elbow", pid=zw.Pid(1, 2)),
+            "'servo' has a PID controller with the states servo",
+        ),
+    ):
+        with pytest.raises(DescriptionError, match=words):
+            zw.equations(zw.Mechanism("m", (arm,), forces=(actuator,)))
+    plain = zw.Actuator("servo", "elbow", pid=zw.Pid(3, 0, 2))
+    found = zw.equations(zw.Mechanism("m", (arm,), forces=(plain,))).right_hand_side
+    assert str(found[0]) == "-3*elbow - 2*elbow_dot + 3*servo"  # 3 (u - q) - 2 v

@@ -138,7 +138,7 @@ def equations(
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for tendons with
-    armature or through wrapping bodies, for adhesions and actuators with states, and where nothing can move.
+    armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -216,15 +216,15 @@ def _check_wraps(mechanism: Mechanism) -> None:
 
 
 def _check_actuators(mechanism: Mechanism) -> None:
-    """Raises DescriptionError for an actuator whose force depends on contacts or on states of its own."""
+    """Raises DescriptionError for adhesion, and for a PID controller with states."""
     for force in mechanism.forces:
         if not isinstance(force, Actuator):
             continue
         reason = ""
         if force.body is not None:
             reason = "is an adhesion, whose force depends on contacts"
-        elif force.states:
-            reason = f"has the states {', '.join(force.states)}, on which its force depends"
+        elif force.pid is not None and force.pid.states:
+            reason = f"has a PID controller with the states {', '.join(force.states)}"
         if reason:
             raise DescriptionError(
                 f"actuator {force.name!r} {reason}: equations do not contain them; leave it out, or use "
