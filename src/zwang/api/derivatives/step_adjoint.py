@@ -227,7 +227,8 @@ def _acceleration(m: Mechanism, options: tuple[float, str], values: Values) -> n
     """The acceleration a (nv,) of Gauss's problem: M (a - b) = h D b."""
     state, b = state_of(values), values[MEAN_ACCELERATION]
     kinematics = Kinematics(m.tree, state.q, state.v)
-    h_D = implicit_damping(settings_of(m, *options), kinematics, state.z, values["control"])
+    settings, t = settings_of(m, *options), time_of(values)
+    h_D = implicit_damping(settings, kinematics, state.z, values["control"], 0 if t is None else t)
     return b if h_D is None else b + solve_mass_matrix(m.tree, crba_of(kinematics), h_D @ b)
 
 
