@@ -19,6 +19,7 @@ from zwang.scalar import (
     cond,
     empty,
     fori_loop,
+    is_zero,
     logical_or,
     zeros,
 )
@@ -65,7 +66,8 @@ class UpdatedMatrix:
             )
             self.size = self._blocked.size
             self._pattern = _pattern(self._blocked, row_blocks)
-            self._stored_M = StackedPytree([(self.place(i, j), M[i][j]) for i, j in sorted(self._entries)])
+            nonzero = [(i, j) for i, j in sorted(self._entries) if not is_zero(M[i][j])]
+            self._stored_M = StackedPytree([(self.place(i, j), M[i][j]) for i, j in nonzero])
         else:
             self._position = {e: k for k, e in enumerate(sorted(self._filled))}
             self.size = len(self._filled)
@@ -117,7 +119,7 @@ class UpdatedMatrix:
             place, value = stored[k]
             return H.set(place, value)
 
-        return fori_loop(0, len(self._entries), store, H)
+        return fori_loop(0, len(stored.pytrees), store, H)
 
     def solved(self, H: MutableArray, b: Any) -> np.ndarray:
         """x (n,) of H x = b; the array H must not be used any more."""

@@ -336,13 +336,18 @@ class PrimalCost:
     def _hessian(self, groups: Sequence[RowGroup]) -> UpdatedMatrix:
         """The storage of the Hessian; rows that couple two branches of the tree fill in entries."""
         M, parents = self.problem.M, self.problem.parents
-        tree = {(i, j) for i in range(self.nv) for j in [i, *ancestors(parents, i)] if not is_zero(M[i][j])}
+        branches = [{i, *ancestors(parents, i)} for i in range(self.nv)]
+        tree = {(i, j) for i, branch in enumerate(branches) for j in branch if not is_zero(M[i][j])}
         tree = tree.union(*(dense_entries(self._velocities_moving(link)) for link in self.link_numbers))
         row_blocks = [
             RowBlocks(group.columns, group.active_indices, group.any_active)
             for group in groups
             if not group.by_wrench and group.width
         ]
+        # rows on one branch do not couple it with another one
+        for columns in {tuple(columns) for group in row_blocks for columns in group.columns}:
+            if branches[max(columns)].issuperset(columns):
+                tree |= dense_entries(columns)
         return UpdatedMatrix(M, parents, tree, row_blocks)
 
     def _with_link_stiffness(self, H: MutableArray) -> MutableArray:
