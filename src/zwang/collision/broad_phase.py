@@ -1,7 +1,7 @@
 """Broad phase: pairs that cannot touch, by bounding spheres and boxes of their shapes, need no narrow phase.
 
-Boxes are compared along the axes of both, where contact points are found by iteration. Source: Gottschalk,
-Lin, Manocha, OBBTree, SIGGRAPH (1996) 171, without the cross products of the axes.
+Boxes are compared along the axes of both, where the narrow phase takes long. Source: Gottschalk, Lin, Manocha,
+OBBTree, SIGGRAPH (1996) 171, without the cross products of the axes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.scalar import absolute, cond, less, logical_and, maximum, where
 
+COMPARED_AS_BOXES = CONVEX | {("box", "box")}  # contact points by iteration, or twelve candidates
 ALLOWANCE = 1 + 1e-9  # by which boxes are enlarged, above the rounding error of their distance
 
 
@@ -40,7 +41,7 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p
     near = d @ d < reach * reach
-    if pair.kinds not in CONVEX:
+    if pair.kinds not in COMPARED_AS_BOXES:
         return near
     return cond(near, lambda: where(_boxes_overlap(pair, a, b, margin), 1.0, 0.0), lambda: 0.0) > 0
 
