@@ -36,7 +36,7 @@ BASES = {  # the base of each kind's digit: powers of two, so that no digit is l
     "friction": 4,
 }
 LISTED_PER_VELOCITY = 2  # length of the list of a world; a sphere on others has one block per velocity
-BLOCKS_PER_ENTRY = 4  # a list takes less time where there are more blocks than this for each of its entries
+FEWEST_LISTED = 500  # blocks; the numbers of fewer are copied in less time than a list is searched
 
 
 def as_warm_start(start: Any) -> WarmStart | None:
@@ -60,7 +60,7 @@ class StatusStorage(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether the status is kept in a list."""
-        return BLOCKS_PER_ENTRY * self.capacity < self.blocks
+        return self.blocks >= FEWEST_LISTED and 2 * self.capacity < self.blocks
 
     @property
     def size(self) -> int:
