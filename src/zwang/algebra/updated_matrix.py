@@ -28,7 +28,8 @@ from zwang.scalar.stacked_pytree import StackedPytree
 
 # up to this number of multiplications the factorisation is unrolled entry by entry
 UNROLLED_MULTIPLICATIONS = 10_000
-FILL_IN_RATIO = 4  # fill-in is tested for where it multiplies the cost of the factorisation by this
+FILL_IN_RATIO = 4  # fill-in is tested for where it multiplies the cost of the factorisation by this, ...
+UNROLLED_FILL_IN = 4_000  # ... and is then unrolled up to this number of multiplications
 
 Entries = Iterable[tuple[int, int]]
 Columns = Sequence[int]
@@ -60,7 +61,9 @@ class UpdatedMatrix:
         self.n, self._entries, self._M = len(M), set(entries), M
         self._filled = _filled(self.n, self._entries, row_blocks)
         self._blocked, self._position = None, dict[tuple[int, int], int]()
-        if factorization_cost(self._filled) > UNROLLED_MULTIPLICATIONS:
+        cost = factorization_cost(self._filled)
+        self._fills_in = cost >= FILL_IN_RATIO * max(factorization_cost(self._entries), 1.0)
+        if cost > (UNROLLED_FILL_IN if self._fills_in else UNROLLED_MULTIPLICATIONS):
             self._blocked = blocked_ldlt(
                 self.n, self._entries | {(i, j) for i, j in enumerate(parents) if j >= 0}
             )
@@ -125,8 +128,7 @@ class UpdatedMatrix:
         """x (n,) of H x = b; the array H must not be used any more."""
         if self._blocked is not None:
             return self._blocked.solve(self._blocked.factor(H, self._pattern), b)
-        ratio = factorization_cost(self._filled) / max(factorization_cost(self._entries), 1.0)
-        if ratio < FILL_IN_RATIO:
+        if not self._fills_in:
             return self._solve_sparse(self._filled, H, b)
         return cond(
             self._is_filled,
