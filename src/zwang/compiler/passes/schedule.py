@@ -12,6 +12,7 @@ and constants do not count, because they are read from memory where they are use
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -37,11 +38,13 @@ def _block(block: Block) -> Block:
     instructions = [with_blocks(instruction, _block) for instruction in block.instructions]
     graph = _Graph(instructions, block.results)
     best: Sequence[int] = range(len(instructions))
-    if len(instructions) <= LARGE and (fewest := traffic(graph, best)):
+    if len(instructions) <= LARGE:
+        fewest = traffic(graph, best)
         for shares in (False, True):
-            order = _Greedy(graph, shares=shares).run()
-            transfers = traffic(graph, order)
-            best, fewest = (order, transfers) if transfers < fewest else (best, fewest)
+            if fewest:
+                order = _Greedy(graph, shares=shares).run()
+                transfers = traffic(graph, order, fewest)
+                best, fewest = (order, transfers) if transfers < fewest else (best, fewest)
     placed = _with_leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
 
@@ -131,15 +134,18 @@ class _Greedy:
         heapq.heappush(self.heap, (-self._priority(k), k))
 
     def _priority(self, k: int) -> float:
-        remaining, values = self.remaining_uses, self.graph.values
-        ended = sum([remaining[b] == 1 for b in values[k]])
-        ahead = 0
+        remaining, values, pending = self.remaining_uses, self.graph.values, self.pending
+        ended = 0
+        for b in values[k]:
+            ended += remaining[b] == 1
+        ahead, single_use = 0, self.graph.uses[k] == 1
         for user in self.users[k][:_INSPECTED_USERS]:
-            if self.pending[user] == 1:
-                ended_next = sum([remaining[b] == 1 for b in values[user] if b != k]) + (
-                    self.graph.uses[k] == 1
-                )
-                ahead = max(ahead, ended_next)
+            if pending[user] == 1:
+                ended_next = int(single_use)
+                for b in values[user]:
+                    ended_next += b != k and remaining[b] == 1
+                if ended_next > ahead:
+                    ahead = ended_next
         shared = sum([1 / remaining[b] for b in values[k]]) / 64 if self.shares else 0
         return 2 * ended + ahead + shared
 
@@ -163,33 +169,41 @@ class _Greedy:
                         self._push(b)
 
 
-def traffic(graph: _Graph, order: Sequence[int], registers: int = 28) -> int:
+def traffic(graph: _Graph, order: Sequence[int], most: float = math.inf, registers: int = 28) -> int:
     """The number of stores and loads of the optimal register allocation for this order (Belady's
-    algorithm).
+    algorithm), or one that is not below `most` if that number is not.
     """
+    values, leaf = graph.values, graph.leaf
     next_uses: list[list[int]] = [[] for _ in graph.instructions]
     for t in range(len(order) - 1, -1, -1):
-        for b in graph.values[order[t]]:
+        for b in values[order[t]]:
             next_uses[b].append(t)
     in_registers: set[int] = set()
     stored: set[int] = set()
+    latest: list[tuple[int, int]] = []  # a heap of the values in registers by next use; some are out of date
     transfers = 0
     for k in order:
-        for b in graph.values[k]:
-            next_uses[b].pop()
+        for b in values[k]:
+            uses = next_uses[b]
+            uses.pop()
             if b not in in_registers:
                 transfers += 1
                 in_registers.add(b)
-        for b in graph.values[k]:
-            if not next_uses[b]:
+            if uses:
+                heapq.heappush(latest, (-uses[-1], -b))
+            else:
                 in_registers.discard(b)
-        if not graph.leaf[k] and next_uses[k]:
+        if not leaf[k] and next_uses[k]:
             in_registers.add(k)
+            heapq.heappush(latest, (-next_uses[k][-1], -k))
         while len(in_registers) > registers:
-            evicted = max(in_registers, key=lambda b: (next_uses[b][-1], b))
-            in_registers.discard(evicted)
-            transfers += evicted not in stored
-            stored.add(evicted)
+            t, b = heapq.heappop(latest)
+            if -b in in_registers and next_uses[-b][-1] == -t:
+                in_registers.discard(-b)
+                transfers += -b not in stored
+                stored.add(-b)
+        if transfers >= most:
+            break
     return transfers
 
 
