@@ -32,26 +32,31 @@ class DelassusMatrix(NamedTuple):
 
     @staticmethod
     def of(M: Factors, X: MutableArray, n: Any) -> DelassusMatrix:
-        """The Delassus matrix of the first n rows of X; two rows are multiplied at a time, so that the other
-        factor is read once for both.
+        """The Delassus matrix of the first n rows of X, block by block, so that few numbers are read for many
+        products.
         """
-        size = X.shape[0]
-        blocks, pairs = (_quotient(n, size, of) for of in (SIDE, 2))
+        size, nv = X.shape
+        blocks = _quotient(n, size, SIDE)
+        whole = [(a, b) for a in range(SIDE) for b in range(SIDE)]
+        lower = [(a, b) for a, b in whole if b <= a]
 
-        def products(pair: Any, A: MutableArray) -> MutableArray:
-            rows = [2 * pair, 2 * pair + 1]
+        def block_row(K: Any, A: MutableArray) -> MutableArray:
+            rows = [SIDE * K + c for c in range(SIDE)]
             scaled = [_row(X, k) * M.reciprocals for k in rows]
 
-            def product(l: Any, A: MutableArray) -> MutableArray:
-                other_row = _row(X, l)
-                for k, x in zip(rows, scaled, strict=True):
-                    a = sum(x[c::3] @ other_row[c::3] for c in range(3))  # three independent sums
-                    A = A.set((k, l), a).set((l, k), a)
+            def block(J: Any, A: MutableArray, entries: list[tuple[int, int]] = whole) -> MutableArray:
+                columns = [SIDE * J + c for c in range(SIDE)]
+                sums: dict[tuple[int, int], Any] = dict.fromkeys(entries, 0)
+                for j in range(nv):
+                    others = [X[l, j] for l in columns]
+                    sums = {(a, b): x + scaled[a][j] * others[b] for (a, b), x in sums.items()}
+                for (a, b), x in sums.items():
+                    A = A.set((rows[a], columns[b]), x).set((columns[b], rows[a]), x)
                 return A
 
-            return fori_loop(0, 2 * pair + 2, product, A)
+            return block(K, fori_loop(0, K, block, A), lower)
 
-        return DelassusMatrix(M, n, blocks, X, fori_loop(0, pairs, products, empty((size, size))))
+        return DelassusMatrix(M, n, blocks, X, fori_loop(0, blocks, block_row, empty((size, size))))
 
     @property
     def size(self) -> int:
