@@ -1,7 +1,7 @@
 """Broad phase: pairs that cannot touch, by bounding spheres and boxes of their shapes, need no narrow phase.
 
-Boxes are compared along the axes of both, where the narrow phase takes long. Source: Gottschalk, Lin, Manocha,
-OBBTree, SIGGRAPH (1996) 171, without the cross products of the axes.
+Boxes are compared along the axes of both, where the narrow phase takes long. Source: Gottschalk, Lin,
+Manocha, OBBTree, SIGGRAPH (1996) 171, without the cross products of the axes.
 """
 
 from __future__ import annotations
