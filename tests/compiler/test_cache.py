@@ -79,6 +79,10 @@ def test_the_key_depends_on_program_settings_and_compiler(monkeypatch: pytest.Mo
     for value in constants:
         instructions = (Instruction("const", (), (0,), value),)
         variants.append(key(Program((), PROGRAM.outputs, Block((), instructions, (0, 0)), {0: "real"}, {})))
+    for entries in [(0.0, 1.0), (-0.0, 1.0), (0, 1), (0.0, 1.0, 2.0)]:
+        read = Instruction("index", (), (0,), 0), Instruction("table", (0,), (1,), entries)
+        kinds = {0: "index", 1: "real"}
+        variants.append(key(Program((), PROGRAM.outputs, Block((), read, (1, 1)), kinds, {})))
     monkeypatch.setattr(cache, "compiler_digest", lambda: b"another compiler")
     variants.append(key())
     assert len(set(variants)) == len(variants)

@@ -157,30 +157,37 @@ def key(program: Program | None, *settings: object) -> str:
         return digest.hexdigest()
     ports = [[port.size for port in side] for side in (program.inputs, program.outputs)]
     digest.update(repr(ports).encode())
-    for line in _lines(program.body):
+    for line in _lines(program.body, {}):
         digest.update(line.encode())
     return digest.hexdigest()
 
 
-def _lines(block: Block) -> Iterator[str]:
-    """The block as text, independent of the names of ports."""
+def _lines(block: Block, tables: dict[int, str]) -> Iterator[str]:
+    """The block as text, independent of the names of ports; tables: see `_parts`."""
     yield f"({block.parameters}"
     simple: list[str] = []
     for instruction in block.instructions:
-        blocks, data = _parts(instruction)
+        blocks, data = _parts(instruction, tables)
         simple.append(f"{instruction.op}{instruction.args}{instruction.out}{data!r}")
         if blocks:
             yield "\n".join(simple)
             simple = []
             for nested in blocks:
-                yield from _lines(nested)
+                yield from _lines(nested, tables)
     yield "\n".join(simple)
     yield f"{block.results})"
 
 
-def _parts(instruction: Instruction) -> tuple[tuple[Block, ...], object]:
-    """The blocks of an instruction, and the rest of its data."""
+def _parts(instruction: Instruction, tables: dict[int, str]) -> tuple[tuple[Block, ...], object]:
+    """The blocks of an instruction, and the rest of its data, a digest for a table.
+
+    tables: the digests by the identity of the table, which many instructions read, as meshes' vertices.
+    """
     data = instruction.data
+    if instruction.op in ("table", "index_table"):
+        if id(data) not in tables:
+            tables[id(data)] = hashlib.sha256(repr(data).encode()).hexdigest()
+        return (), tables[id(data)]
     if isinstance(data, Cond):
         return (data.then, data.otherwise), data.rare
     if isinstance(data, While):
