@@ -6,7 +6,8 @@ first. Its least value over all n is the penetration depth. It may have several 
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,26 +22,51 @@ SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which a loc
 ASIDE = 0.4  # [rad] between the centre of a sector and its other directions
 WIDTHS = (0.35, 0.15, 0.06)  # [rad] of the steps from the best direction of a sector to better ones
 BETWEEN = 0.04  # [rad] between a direction and the nearest of 4,000
+KEPT = 4  # points of the Minkowski difference that stay while directions are tried
 NEIGHBOURS = [(float(np.cos(t)), float(np.sin(t))) for t in np.arange(6) * np.pi / 3]
 
-Direction = tuple[np.ndarray, Any]
-"""A unit vector (3,) and the overlap along it [m]."""
+class OverlapDirection(NamedTuple):
+    """A unit vector (3,), the overlap along it [m], and points (8, 3) of the Minkowski difference a - b.
+
+    A point w bounds the overlap along every n from below, as it is at least n w. So directions along which
+    the overlap cannot be less are not tried. points: first `KEPT` that stay, then those of the last
+    directions.
+    """
+
+    normal: np.ndarray
+    overlap: Any
+    points: np.ndarray
+
+    def with_kept_points(self, points: np.ndarray) -> OverlapDirection:
+        """The same direction with other points that stay."""
+        return self._replace(points=np.array([*points, *self.points[KEPT:]]))
 
 
-def overlap(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> Any:
-    """The displacement of b along n that separates it from a."""
-    return inner(n, a.support(n) - b.support(-n))
+def farthest_difference(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> np.ndarray:
+    """The point of a - b that is farthest along n (3,)."""
+    return a.support(n) - b.support(-n)
 
 
-def _better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: Direction) -> Direction:
+def _better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: OverlapDirection) -> OverlapDirection:
     """The direction n, or the best one so far."""
-    new = overlap(a, b, n)
-    shorter = less(new, best[1])
-    return select_array(shorter, n * 1.0, best[0]), where(shorter, new, best[1])
+
+    def compared(best: OverlapDirection) -> OverlapDirection:
+        w = farthest_difference(a, b, n)
+        new = inner(n, w)
+        shorter = less(new, best.overlap)
+        points = [*best.points[:KEPT], w, *best.points[KEPT:-1]]
+        normal = select_array(shorter, n * 1.0, best.normal)
+        return OverlapDirection(normal, where(shorter, new, best.overlap), np.array(points))
+
+    bound = reduce(maximum, [inner(n, w) for w in best.points])
+    return cond(less(bound, best.overlap), compared, lambda best: best, best)
 
 
-def direction_along_turn(a: ConvexShape, b: ConvexShape, old: np.ndarray, new: np.ndarray) -> Direction:
-    """The direction of least overlap among `new` and multiples of the turn from `old` to it.
+def direction_along_turn(
+    a: ConvexShape, b: ConvexShape, old: np.ndarray, new: np.ndarray, points: np.ndarray
+) -> OverlapDirection:
+    """The direction of least overlap among `new` and multiples of the turn from `old` to it; points: see
+    `OverlapDirection`.
 
     An iteration with slow linear convergence turns always in nearly the same direction.
     """
@@ -48,17 +74,17 @@ def direction_along_turn(a: ConvexShape, b: ConvexShape, old: np.ndarray, new: n
     return for_each(
         [(x,) for x in TURNS],
         lambda row, best: _better(a, b, unit(old + row[0] * turn)[0], best),
-        (new * 1.0, overlap(a, b, new)),
+        OverlapDirection(new * 1.0, inner(new, farthest_difference(a, b, new)), points),
         unroll=False,
     )
 
 
-def initial_direction(a: ConvexShape, b: ConvexShape, first: Direction) -> Direction:
-    """Direction of least overlap among `first`, the axes of the shapes, their cross products, the face
+def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -> OverlapDirection:
+    """The direction of least overlap among `first`, the axes of the shapes, their cross products, the face
     normals of meshes and the line of the centres. The axes of meshes with too many faces do not count.
     """
     n = unit(b.centre - a.centre)[0]
-    best = _better(a, b, n, (first[0] * 1.0, first[1]))
+    best = _better(a, b, n, first._replace(normal=first.normal * 1.0))
     axes = [shape.sides.T if shape.faces or shape.kind != "mesh" else () for shape in (a, b)]
     directions = [*axes[0], *axes[1]]
     directions += [unit(cross(x, y), n)[0] for x in axes[0] for y in axes[1]]
@@ -97,44 +123,41 @@ def _prism_directions(prism: ConvexShape, other: ConvexShape, default: np.ndarra
     ]
 
 
-def searched(a: ConvexShape, b: ConvexShape, best: Direction) -> Direction:
+def searched(a: ConvexShape, b: ConvexShape, best: OverlapDirection) -> OverlapDirection:
     """The better one of a direction and the best of a search over the sphere.
 
-    A point w of the Minkowski difference bounds the overlap from below: it is at least n w for every n. So
-    sectors of the sphere in which no direction can be better are left out.
+    Sectors of the sphere in which no direction can be better, as a point of a - b shows, are left out.
     """
 
-    def in_sector(sector: Any, best: Direction) -> Direction:
+    def in_sector(sector: Any, best: OverlapDirection) -> OverlapDirection:
         n = SECTOR_TABLE[PER_SECTOR * sector]
-        w = _farthest_difference(a, b, n)
+        w = farthest_difference(a, b, n)
 
         def visit(k: Any, carry: Any) -> Any:
             own, bound = carry
             n = SECTOR_TABLE[PER_SECTOR * sector + k]
-            w = _farthest_difference(a, b, n)
-            return _shorter((n, inner(n, w)), own), minimum(bound, _lower_bound(n, w, CELL_RADIUS))
+            w = farthest_difference(a, b, n)
+            own = _shorter(own._replace(normal=n, overlap=inner(n, w)), own)
+            return own, minimum(bound, _lower_bound(n, w, CELL_RADIUS))
 
-        def improve(own: Direction) -> Direction:
+        def improve(own: OverlapDirection) -> OverlapDirection:
             return for_each(
                 WIDTH_TABLE, lambda width, own: _neighbour(a, b, width[0], own), own, unroll=False
             )
 
-        def refine(best: Direction) -> Direction:
-            start = (n * 1.0, inner(n, w)), minimum(best[1], _lower_bound(n, w, CELL_RADIUS))
-            own, bound = fori_loop(1, PER_SECTOR, visit, start, unroll=False)
-            return _shorter(cond(less(bound, best[1]), improve, lambda own: own, own), best)
+        def refine(best: OverlapDirection) -> OverlapDirection:
+            start = OverlapDirection(n * 1.0, inner(n, w), best.points)
+            bound = minimum(best.overlap, _lower_bound(n, w, CELL_RADIUS))
+            own, bound = fori_loop(1, PER_SECTOR, visit, (start, bound), unroll=False)
+            own = cond(less(bound, best.overlap), improve, lambda own: own, own)
+            return _shorter(own, best)._replace(points=own.points)
 
-        near = less(_lower_bound(n, w, SECTOR_RADIUS), best[1])
+        near = less(_lower_bound(n, w, SECTOR_RADIUS), best.overlap)
         return cond(near, refine, lambda best: best, best)
 
     # the best axis may be a saddle of the overlap, from which the iteration does not depart
     best = for_each(WIDTH_TABLE[1:], lambda width, best: _neighbour(a, b, width[0], best), best, unroll=False)
     return fori_loop(0, len(SECTOR_TABLE) // PER_SECTOR, in_sector, best, unroll=False)
-
-
-def _farthest_difference(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> np.ndarray:
-    """The point of a - b that is farthest along n (3,)."""
-    return a.support(n) - b.support(-n)
 
 
 def _lower_bound(n: np.ndarray, w: np.ndarray, angle: float) -> Any:
@@ -144,15 +167,16 @@ def _lower_bound(n: np.ndarray, w: np.ndarray, angle: float) -> Any:
     return along * float(np.cos(angle)) - aside * float(np.sin(angle))
 
 
-def _shorter(one: Direction, other: Direction) -> Direction:
-    """The direction of less overlap."""
-    shorter = less(one[1], other[1])
-    return select_array(shorter, one[0], other[0]), where(shorter, one[1], other[1])
+def _shorter(one: OverlapDirection, other: OverlapDirection) -> OverlapDirection:
+    """The direction of less overlap, with the points of the first one."""
+    shorter = less(one.overlap, other.overlap)
+    normal = select_array(shorter, one.normal, other.normal)
+    return OverlapDirection(normal, where(shorter, one.overlap, other.overlap), one.points)
 
 
-def _neighbour(a: ConvexShape, b: ConvexShape, width: Any, own: Direction) -> Direction:
+def _neighbour(a: ConvexShape, b: ConvexShape, width: Any, own: OverlapDirection) -> OverlapDirection:
     """The best of a direction and its neighbours at an angle of about `width`."""
-    n = own[0]
+    n = own.normal
     T = contact_frame(n)[1:]
     return for_each(
         NEIGHBOURS,

@@ -22,10 +22,10 @@ from zwang.collision.convex.contact_optimality import (
     refined,
     touching_feature,
 )
-from zwang.collision.convex.gjk import OVERLAP, closest_to_origin, inner, select_array
+from zwang.collision.convex.gjk import OVERLAP, Simplex, closest_to_origin, inner, select_array
 from zwang.collision.convex.least_overlap import (
     SHALLOW,
-    Direction,
+    OverlapDirection,
     direction_along_turn,
     initial_direction,
     searched,
@@ -137,7 +137,7 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
     found = cond(
         logical_or(separated, less(OVERLAP * scale, length)),
         apart,
-        lambda _: penetration_of(a, b, scale, (simplex.direction, simplex.overlap)),
+        lambda _: penetration_of(a, b, scale, _least_overlap_of(simplex)),
         length,
     )
     first, second = found.weights @ found.A, found.weights @ found.B
@@ -149,60 +149,71 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
     return converged_or_start(a, b, refined(a, b, start, separated), start), separated
 
 
+def _least_overlap_of(simplex: Simplex) -> OverlapDirection:
+    """The direction with the least overlap of those that led to a simplex, and its points as points of a - b."""
+    return OverlapDirection(simplex.direction, simplex.overlap, np.concatenate([-simplex.W, -simplex.W]))
+
+
 # ---------------------------------------------------------------------------------------------- overlapping
 
 
 class OverlapSearch(NamedTuple):
-    """A direction of least overlap so far, the overlap along it, and the points on it.
+    """The direction of least overlap so far, and the points on it.
 
     moves: whether the last direction was better. searched: whether the sphere has been searched. directions:
     number of iterations since.
     """
 
-    best: Contacting
-    depth: Any
+    least: OverlapDirection
+    on_it: tuple[np.ndarray, np.ndarray, np.ndarray]
     moves: Any
     searched: Any
     directions: Any
 
 
-def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: Direction) -> Contacting:
+def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDirection) -> Contacting:
     """Normal of least penetration, and the points of a and b on it. first: a direction to begin with.
 
     A local minimum of the overlap is found from the best of several directions. If it is deep, there may be
     others, and a search over the sphere looks for a better one.
     """
-    n, depth = initial_direction(a, b, first)
-    nothing = Contacting(n, np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0)
 
     def turn(now: OverlapSearch) -> OverlapSearch:
         """The nearest points of the shapes moved apart, and a better direction along the turn to theirs."""
-        best, depth = now.best, now.depth
-        shift = best.normal * (depth + SEPARATION * scale)
-        simplex = closest_to_origin(a, b.moved(shift), scale, best.normal)
-        n = unit(simplex.nearest)[0]
-        turned, shorter = direction_along_turn(a, b, best.normal, n)
-        accepted = less_equal(shorter, depth + PROGRESS * scale)
-        more = less(shorter, depth * (1 - 1e-13) - PROGRESS * scale)
-        new = Contacting(n, simplex.A, simplex.A + simplex.W - shift, simplex.weights)
-        normal = select_array(accepted, turned, best.normal)
+        least = now.least
+        shift = least.normal * (least.overlap + SEPARATION * scale)
+        simplex = closest_to_origin(a, b.moved(shift), scale, least.normal)
+        n, least = unit(simplex.nearest)[0], least.with_kept_points(shift - simplex.W)
+        turned = direction_along_turn(a, b, least.normal, n, least.points)
+        accepted = less_equal(turned.overlap, least.overlap + PROGRESS * scale)
+        more = less(turned.overlap, least.overlap * (1 - 1e-13) - PROGRESS * scale)
         # points of a direction next to the best one are on that, too: they have been moved apart along it
-        beside = less(1 - NEXT * NEXT / 2, inner(n, best.normal))
+        beside = less(1 - NEXT * NEXT / 2, inner(n, least.normal))
         kept = logical_or(accepted, logical_or(beside, equal(now.directions, 0)))
-        points = [select_array(kept, x, y) for x, y in zip(new[1:], best[1:], strict=True)]
-        found = Contacting(normal, points[0], points[1], points[2])
-        return OverlapSearch(found, where(accepted, shorter, depth), more, now.searched, now.directions + 1)
+        new = simplex.A, simplex.A + simplex.W - shift, simplex.weights
+        points = tuple(select_array(kept, x, y) for x, y in zip(new, now.on_it, strict=True))
+        found = OverlapDirection(
+            select_array(accepted, turned.normal, least.normal),
+            where(accepted, turned.overlap, least.overlap),
+            turned.points,
+        )
+        return OverlapSearch(found, points, more, now.searched, now.directions + 1)
 
     def search(now: OverlapSearch) -> OverlapSearch:
         """A better direction than the local minimum, from which the iteration begins again."""
-        n, depth = searched(a, b, (now.best.normal, now.depth))
-        more = less(depth, now.depth * (1 - 1e-13) - PROGRESS * scale)
-        best = now.best._replace(normal=select_array(more, n, now.best.normal))
-        return OverlapSearch(best, where(more, depth, now.depth), more, 1.0, where(more, 0.0, now.directions))
+        found = searched(a, b, now.least)
+        more = less(found.overlap, now.least.overlap * (1 - 1e-13) - PROGRESS * scale)
+        least = found._replace(
+            normal=select_array(more, found.normal, now.least.normal),
+            overlap=where(more, found.overlap, now.least.overlap),
+        )
+        return OverlapSearch(least, now.on_it, more, 1.0, where(more, 0.0, now.directions))
 
     def is_open(now: OverlapSearch) -> Any:
-        is_deep = logical_and(less(now.searched, 0.5), less(SHALLOW * scale, now.depth))
+        is_deep = logical_and(less(now.searched, 0.5), less(SHALLOW * scale, now.least.overlap))
         return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
 
-    start = OverlapSearch(nothing, depth, True, 0.0, 0.0)
-    return while_loop(is_open, lambda now: OverlapSearch(*cond(now.moves, turn, search, now)), start).best
+    nothing = np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0
+    start = OverlapSearch(initial_direction(a, b, first), nothing, True, 0.0, 0.0)
+    end = while_loop(is_open, lambda now: OverlapSearch(*cond(now.moves, turn, search, now)), start)
+    return Contacting(end.least.normal, *end.on_it)
