@@ -118,7 +118,7 @@ def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
     A = np.array(
         [[where(least[k], new, old) for new, old in zip(point, s.A[k], strict=True)] for k in range(4)]
     )
-    weights = _nearest_weights(W)
+    weights = nearest_weights(W)
     return s._replace(W=W, A=A, weights=weights, nearest=weights @ W)
 
 
@@ -131,7 +131,7 @@ def _is_least(weights: np.ndarray, k: int) -> Any:
     return inside_all
 
 
-def _nearest_weights(W: np.ndarray) -> np.ndarray:
+def nearest_weights(W: np.ndarray) -> np.ndarray:
     """Weights of the point of a tetrahedron that is nearest to the origin.
 
     The point lies on an edge, in the interior of a triangle, or is the origin itself.

@@ -25,6 +25,7 @@ BETWEEN = 0.04  # [rad] between a direction and the nearest of 4,000
 KEPT = 4  # points of the Minkowski difference that stay while directions are tried
 NEIGHBOURS = [(float(np.cos(t)), float(np.sin(t))) for t in np.arange(6) * np.pi / 3]
 
+
 class OverlapDirection(NamedTuple):
     """A unit vector (3,), the overlap along it [m], and points (8, 3) of the Minkowski difference a - b.
 

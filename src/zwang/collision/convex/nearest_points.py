@@ -22,7 +22,14 @@ from zwang.collision.convex.contact_optimality import (
     refined,
     touching_feature,
 )
-from zwang.collision.convex.gjk import OVERLAP, Simplex, closest_to_origin, inner, select_array
+from zwang.collision.convex.gjk import (
+    OVERLAP,
+    Simplex,
+    closest_to_origin,
+    inner,
+    nearest_weights,
+    select_array,
+)
 from zwang.collision.convex.least_overlap import (
     SHALLOW,
     OverlapDirection,
@@ -42,6 +49,7 @@ from zwang.scalar import (
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     sqrt,
     where,
@@ -150,7 +158,7 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
 
 
 def _least_overlap_of(simplex: Simplex) -> OverlapDirection:
-    """The direction with the least overlap of those that led to a simplex, and its points as points of a - b."""
+    """The direction of least overlap of those that led to a simplex, and its points as points of a - b."""
     return OverlapDirection(simplex.direction, simplex.overlap, np.concatenate([-simplex.W, -simplex.W]))
 
 
@@ -190,13 +198,20 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         # points of a direction next to the best one are on that, too: they have been moved apart along it
         beside = less(1 - NEXT * NEXT / 2, inner(n, least.normal))
         kept = logical_or(accepted, logical_or(beside, equal(now.directions, 0)))
-        new = simplex.A, simplex.A + simplex.W - shift, simplex.weights
-        points = tuple(select_array(kept, x, y) for x, y in zip(new, now.on_it, strict=True))
         found = OverlapDirection(
             select_array(accepted, turned.normal, least.normal),
             where(accepted, turned.overlap, least.overlap),
             turned.points,
         )
+        # moved apart along that direction, the shapes are nearest at the same points if these lie along it
+        apart = SEPARATION * scale
+        W = simplex.W + (found.normal * (found.overlap + apart) - shift)
+        weights = nearest_weights(W)
+        aside = weights @ W - apart * found.normal
+        settled = less_equal(inner(aside, aside), (OVERLAP * scale) * (OVERLAP * scale))
+        kept, more = logical_or(kept, settled), logical_and(more, logical_not(settled))
+        new = simplex.A, simplex.A + simplex.W - shift, select_array(settled, weights, simplex.weights)
+        points = tuple(select_array(kept, x, y) for x, y in zip(new, now.on_it, strict=True))
         return OverlapSearch(found, points, more, now.searched, now.directions + 1)
 
     def search(now: OverlapSearch) -> OverlapSearch:
