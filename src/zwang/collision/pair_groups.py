@@ -14,7 +14,7 @@ import numpy as np
 from zwang.collision.convex.polyhedra import Polyhedron, PolyhedronTables, polyhedron_tables
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.shapes import PlacedShape
+from zwang.collision.shapes import CONVEX, PlacedShape
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.mechanism.tree import WORLD
@@ -111,7 +111,7 @@ def pair_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGr
 
 
 def is_fixed_to_world(shape: CollisionShape) -> bool:
-    """Whether the shape is fixed to the world; the pairs of a group agree on this."""
+    """Whether the shape is fixed to the world."""
     return shape.placement.link == WORLD
 
 
@@ -130,15 +130,16 @@ def _placement_of(
 
 
 def _group_key(pair: Pair) -> Hashable:
-    """What the pairs of a group have in common: kinds, height fields, which shape is fixed to the world, form
-    and softness of contact.
+    """What the pairs of a group have in common: kinds, height fields, form and softness of contact, and which
+    shape is fixed to the world, except for kinds whose contact points are found by iteration: this is a
+    long program, of which one is enough for all of them.
     """
+    fixed = () if pair.kinds in CONVEX else (is_fixed_to_world(pair.a), is_fixed_to_world(pair.b))
     return (
         *pair.kinds,
         _grid(pair.a),
         _grid(pair.b),
-        is_fixed_to_world(pair.a),
-        is_fixed_to_world(pair.b),
+        *fixed,
         pair.condim,
         tuple(pair.solref),
         tuple(pair.solreffriction),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -216,11 +216,11 @@ def _row_groups(
     return tuple(_row_group(layout, own, arrays, places) for layout, own in both)
 
 
-def contact_groups(pairs: Sequence[Pair], width: Sequence[int]) -> list[PairGroup]:
-    """Pair-type groups of pairs that are alike hard, with the same restitution; width: of J, equal in
-    a group."""
-    both = zip(width, pairs, strict=True)
-    return pair_groups(pairs, [(n, is_hard_contact(pair), restitution(pair)) for n, pair in both])
+def contact_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGroup]:
+    """Pair-type groups of pairs that are alike hard, with the same restitution; forms: a value for each pair,
+    such as the width of J, equal in a group."""
+    both = zip(forms, pairs, strict=True)
+    return pair_groups(pairs, [(form, is_hard_contact(pair), restitution(pair)) for form, pair in both])
 
 
 def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:
@@ -450,15 +450,21 @@ def links_of_pair(pair: Pair) -> tuple[int, int]:
 
 def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
     """`_columns` of every pair, padded to the same number for pairs of the same kinds whose contact points
-    are found by iteration: this is a long program, of which one is enough for all of them.
+    are found by iteration: this is a long program, of which one is enough for all of them. Those with a shape
+    that is fixed to the world have columns, too, where the others have as many.
     """
     found = [_columns(screws, pair) for pair in pairs]
     widest: dict[tuple[str, str], int] = {}
     for pair, own in zip(pairs, found, strict=True):
         if pair.kinds in CONVEX:
             widest[pair.kinds] = max(widest.get(pair.kinds, 0), len(own))
-    both = zip(pairs, found, strict=True)
-    return [own + own[-1:] * (widest.get(pair.kinds, 0) - len(own)) for pair, own in both]
+
+    def padded(pair: Pair, own: tuple[int, ...]) -> tuple[int, ...]:
+        width = widest.get(pair.kinds, 0)
+        moving = own or tuple(screws.signs(links_of_pair(pair)))
+        return moving + moving[-1:] * (width - len(moving)) if len(moving) <= width else own
+
+    return [padded(pair, own) for pair, own in zip(pairs, found, strict=True)]
 
 
 def _columns(screws: JointScrews, pair: Pair) -> tuple[int, ...]:

@@ -95,11 +95,16 @@ def add_contacts(context: RowContext, pairs: Sequence[Pair], a: Any, terms: Cont
     """
     screws, kinematics = link_screws_at(context), group_kinematics(context, pairs)
     accelerations = spatial_motions(screws, a)
-    widths = [100 * len(_rows(screws, pair)) + len(_columns(screws, pair)) for pair in pairs]
-    for group in contact_groups(pairs, widths):
+    forms = [(len(_rows(screws, pair)), len(_columns(screws, pair)), *_moving_sides(pair)) for pair in pairs]
+    for group in contact_groups(pairs, forms):
         contacts = _GroupContacts(context, group, kinematics, accelerations)
         terms = over_near_pairs(group, kinematics.shapes, contacts.visit, terms)
     return terms
+
+
+def _moving_sides(pair: Pair) -> list[int]:
+    """Which shapes move, 0 for a and 1 for b."""
+    return [n for n, shape in enumerate((pair.a, pair.b)) if not is_fixed_to_world(shape)]
 
 
 class _Column(NamedTuple):
@@ -151,7 +156,7 @@ class _GroupContacts:
         self.motions = kinematics.spatial_velocities, accelerations
         self.links = links_of(tree, group)
         self.inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in pairs])
-        self.sides = [n for n, x in enumerate((pairs[0].a, pairs[0].b)) if not is_fixed_to_world(x)]
+        self.sides = _moving_sides(pairs[0])
         screws = link_screws_at(context)
         rows, columns = [_rows(screws, pair) for pair in pairs], [_columns(screws, pair) for pair in pairs]
         self.height, self.width = len(rows[0]), len(columns[0])
