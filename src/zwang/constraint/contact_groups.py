@@ -48,6 +48,7 @@ from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_PAIRS = 2  # up to this many pairs the loop over a group is unrolled
 LINK_COLUMNS = 6  # of J by the spatial velocity of a link; shorter paths have no more velocities
+MOST_FIXED_COLUMNS = 12  # of J by velocities where the spatial velocity of one link suffices
 COLUMN_MULTIPLE = 4  # the columns of a pair are padded to a multiple of this
 NO_CONTACT_POINT = ContactPoint(FAR, np.zeros(3), np.eye(3))
 
@@ -451,7 +452,7 @@ def links_of_pair(pair: Pair) -> tuple[int, int]:
 def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
     """`_columns` of every pair, padded to the same number for pairs of the same kinds whose contact points
     are found by iteration: this is a long program, of which one is enough for all of them. Those with a shape
-    that is fixed to the world have columns, too, where the others have as many.
+    that is fixed to the world have columns, too, where the others have as many, and not too many.
     """
     found = [_columns(screws, pair) for pair in pairs]
     widest: dict[tuple[str, str], int] = {}
@@ -461,8 +462,10 @@ def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[
 
     def padded(pair: Pair, own: tuple[int, ...]) -> tuple[int, ...]:
         width = widest.get(pair.kinds, 0)
-        moving = own or tuple(screws.signs(links_of_pair(pair)))
-        return moving + moving[-1:] * (width - len(moving)) if len(moving) <= width else own
+        if not own and width <= MOST_FIXED_COLUMNS:
+            moving = tuple(screws.signs(links_of_pair(pair)))
+            own = moving if len(moving) <= width else ()
+        return own + own[-1:] * (width - len(own))
 
     return [padded(pair, own) for pair, own in zip(pairs, found, strict=True)]
 
