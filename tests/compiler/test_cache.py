@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.elementary_cases import program_of
-from zwang.compiler.ir.program import Block, Instruction, Program
+from zwang.compiler.ir.program import Block, Instruction, Kind, Program
 from zwang.compiler.runtime import cache, kernel
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.processor import host
@@ -81,7 +81,7 @@ def test_the_key_depends_on_program_settings_and_compiler(monkeypatch: pytest.Mo
         variants.append(key(Program((), PROGRAM.outputs, Block((), instructions, (0, 0)), {0: "real"}, {})))
     for entries in [(0.0, 1.0), (-0.0, 1.0), (0, 1), (0.0, 1.0, 2.0)]:
         read = Instruction("index", (), (0,), 0), Instruction("table", (0,), (1,), entries)
-        kinds = {0: "index", 1: "real"}
+        kinds: dict[int, Kind] = {0: "index", 1: "real"}
         variants.append(key(Program((), PROGRAM.outputs, Block((), read, (1, 1)), kinds, {})))
     monkeypatch.setattr(cache, "compiler_digest", lambda: b"another compiler")
     variants.append(key())

@@ -166,14 +166,14 @@ def _least_overlap_of(simplex: Simplex) -> OverlapDirection:
 
 
 class OverlapSearch(NamedTuple):
-    """The direction of least overlap so far, and the points on it.
+    """The direction of least overlap so far, and A, B and the weights of `Contacting` on it.
 
     moves: whether the last direction was better. searched: whether the sphere has been searched. directions:
     number of iterations since.
     """
 
     least: OverlapDirection
-    on_it: tuple[np.ndarray, np.ndarray, np.ndarray]
+    on_it: tuple[np.ndarray, ...]
     moves: Any
     searched: Any
     directions: Any
