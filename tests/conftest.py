@@ -17,6 +17,8 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from zwang.compiler.runtime.threads import cores  # noqa: E402
+
 try:
     from hypothesis.internal.conjecture import providers
 except ImportError:  # of an early hypothesis, which has no such examples
@@ -45,6 +47,11 @@ PROGRAMS = {
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(program): needs an optional program of tests/conftest.py")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: tests that start programs wait for them a fifth of the time."""
+    return cores() + 1
 
 
 def with_room(call: Callable[[], None]) -> None:

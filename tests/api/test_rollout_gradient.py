@@ -89,8 +89,8 @@ def test_wrong_cotangents_are_told():
 
 
 CONVEX = """<mujoco><option timestep="0.004" cone="elliptic"/>
-<worldbody><geom type="box" size="1 1 .5" pos="0 0 -.5" friction=".8"/>
-<body pos="0 0 .02"><freejoint/><geom type="cylinder" size=".1 .06" mass="1"/>
+<worldbody><geom type="plane" size="1 1 .5" friction=".8"/>
+<body pos="0 0 .02"><freejoint/><geom type="ellipsoid" size=".1 .08 .06" mass="1"/>
 <body pos=".2 0 .1"><joint axis="0 1 0" range="-10 10" frictionloss=".1" damping=".1" armature=".01"/>
 <geom type="capsule" size=".02 .1" mass=".3"/></body></body></worldbody>
 <actuator><general joint="" dyntype="filter" dynprm=".05" gainprm="2"/></actuator></mujoco>"""

@@ -72,6 +72,7 @@ PRIMITIVES = {
 TABLE = scalar.table([[1.5, 0.0], [-0.5, 2.0]])
 NO_PRIMITIVES = {
     *(
+        "raise_if",
         "register",
         "register_lazily",
         "register_decoder",

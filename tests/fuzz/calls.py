@@ -231,6 +231,10 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]] = {
     ),
     "Frame": ({"name": "f", "body": "arm"}, lambda part: {"frames": [part]}),
     "Motor": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
+    "Pid": (
+        {"proportional": 2.0},
+        lambda part: {"forces": [zw.Actuator("u", joint="wrist", pid=part)]},
+    ),
     "Actuator": ({"name": "u", "joint": "wrist"}, lambda part: {"forces": [part]}),
     "Muscle": (
         {"strength": 1, "length_range": (0, 1)},

@@ -403,6 +403,9 @@ def test_omitted_constraints_are_reported():
     soft = zw.JointCoupling("gear", "theta", "alpha", softness=zw.Softness())
     with pytest.warns(zw.errors.ZwangWarning, match="gear"):
         equations(furuta().replace(constraints=(soft,)))
+    muscle = zw.Actuator("flexor", "theta", activation=("filter", (0.1,)))
+    with pytest.warns(zw.errors.ZwangWarning, match="the activation 'flexor', which is taken as 0"):
+        equations(furuta().replace(forces=(muscle,)))
 
 
 def test_a_joint_carries_what_its_bodies_need():

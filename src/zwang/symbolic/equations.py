@@ -22,6 +22,7 @@ from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
+from zwang.simulation.applied_forces import activations
 from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
@@ -180,7 +181,7 @@ def equations(
 
 
 def _warn_of_omissions(mechanism: Mechanism) -> None:
-    """Warn of soft constraints and dry friction, which the equations omit."""
+    """Warn of soft constraints, dry friction and states of actuators, which the equations omit."""
     omitted = [
         f"constraint {c.name!r}, which is soft"
         for c in mechanism.constraints
@@ -191,11 +192,13 @@ def _warn_of_omissions(mechanism: Mechanism) -> None:
         for j in mechanism.joints
         if not is_zero(getattr(j.joint, "friction", 0))
     ]
+    omitted += [f"the activation {name!r}, which is taken as 0" for name in activations(mechanism)]
     if omitted:
         more = f" and {len(omitted) - 1} more" if len(omitted) > 1 else ""
+        is_soft = omitted[0].startswith("constraint")
+        remedy = "; give constraints softness=None to include them" if is_soft else ""
         warnings.warn(
-            f"the equations of mechanism {mechanism.name!r} omit {omitted[0]}{more}; "
-            "give constraints softness=None to include them",
+            f"the equations of mechanism {mechanism.name!r} omit {omitted[0]}{more}{remedy}",
             ZwangWarning,
             stacklevel=4,
         )

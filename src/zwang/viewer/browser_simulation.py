@@ -157,7 +157,10 @@ def _sliders(
     Raises UnknownNameError, SimulationError for a range that is no interval, and DescriptionError for an end
     of a range that is no value of the parameter.
     """
-    chosen = list(known) if names is True else [names] if isinstance(names, str) else list(names or ())
+    if names is True:
+        chosen = list(known)
+    else:
+        chosen = [names] if isinstance(names, str) else [] if names is False else list(names)
     ranges = names if isinstance(names, Mapping) else {}
     inputs = _input_ranges(mechanism)
     found = []
