@@ -36,14 +36,14 @@ SHORT = {
     "predictive_control.py": ["cart_pole", "humanoid", "--seconds", "0.2"],
 }
 """Arguments with which the tests run examples that take minutes."""
-SITE_RUNS_CELLS = os.environ.get("ZWANG_SITE_RUNS_CELLS") == "1"
-"""Set if the build of the site, which executes every cell, is tested as well."""
+RUNS_CELLS = os.environ.get("ZWANG_TEST_CELLS") == "1"
+"""Whether the cells of pages run here too, and not only where the site is built."""
 
 
 def _pages() -> list[Path]:
     """All pages, or those with code that the build of the site does not execute."""
     readme, pages = ROOT / "README.md", sorted((ROOT / "docs").rglob("*.md"))
-    if SITE_RUNS_CELLS:
+    if not RUNS_CELLS:
         pages = [page for page in pages if "```console" in page.read_text(encoding="utf-8")]
     return [readme, *pages]
 
@@ -63,7 +63,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     for found in blocks:
         kind, text = found.groups()
         line = page_text[: found.start()].count("\n") + 2
-        if SITE_RUNS_CELLS and kind == "{code-cell} python":
+        if not RUNS_CELLS and kind == "{code-cell} python":
             continue
         if kind == "console":
             _run_commands(text, f"{page.name}:{line}")
