@@ -30,6 +30,12 @@ KINDS_OF_X86 = {
     "AVX": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64", "+sse2,+sse4.1,+avx"),
     "AVX2": cpu.Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "+sse4.1,+avx2,+avx,+fma"),
 }
+CALLER = """
+define void @caller(ptr %in, ptr %out, ptr %frame) "stackrealign" {
+  call void @body(ptr %in, ptr %out, ptr %frame)
+  ret void
+}
+"""  # with the alignment of the stack that the body expects
 
 
 def run_body(
@@ -38,8 +44,8 @@ def run_body(
     """The program's body on lane vectors, without the runtime: x and the result are (worlds, size)."""
     emitted = emit(program, lanes, limit=limit)
     calls = cpu.c_functions("fma", "fmaf", "floor", "floorf")
-    code = cpu.MachineCode(cpu.object_code(emitted.text, processor), ("body",), calls)
-    body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["body"])
+    code = cpu.MachineCode(cpu.object_code(emitted.text + CALLER, processor), ("caller",), calls)
+    body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["caller"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     into, out, workspace = (
         _aligned(n) for n in (sizes[0] * lanes.bytes, sizes[1] * lanes.bytes, emitted.frame_bytes)

@@ -30,7 +30,7 @@ from __future__ import annotations
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.packing import packing_functions
 from zwang.compiler.backends.llvm.template_files import fill_template
-from zwang.compiler.backends.llvm.writer import ALIGNMENT
+from zwang.compiler.backends.llvm.writer import ALIGNED_STACK, ALIGNMENT
 
 # Dispatch table: kernels for one world and for many (0 if there is none), the largest number of worlds of
 # a direct call, and the number of calls that were rejected.
@@ -84,7 +84,7 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
             load_then_kernel=_load_field("then_kernel", "%row", ROLLOUT, "then_kernel", "ptr"),
         ),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + "\n" + ALIGNED_STACK
 
 
 def _load_field(name: str, base: str, fields: tuple[str, ...], field: str, kind: str = "i64") -> str:

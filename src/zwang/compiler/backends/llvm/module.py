@@ -13,7 +13,7 @@ from itertools import accumulate
 from zwang.compiler.backends.llvm.control_flow_emitter import ControlFlowEmitter
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.straight_line_emitter import FUNCTION_SIZE_LIMIT
-from zwang.compiler.backends.llvm.writer import FunctionWriter, InputElement
+from zwang.compiler.backends.llvm.writer import ALIGNED_STACK, FunctionWriter, InputElement
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.expand import expand
 
@@ -70,9 +70,10 @@ def emit(program: Program, lanes: Lanes, *, limit: int = FUNCTION_SIZE_LIMIT) ->
 
     in, out: the elements of all ports, each a lane vector; ports begin at `port_starts`. frame: memory of
     `frame_bytes` bytes. All three are aligned to 128 bytes. limit: approximate maximum number of instructions
-    of one LLVM function. Raises ValueError for an operation that cannot be emitted.
+    of one LLVM function. The stack must be aligned as `ALIGNED_STACK` says. Raises ValueError for an
+    operation that cannot be emitted.
     """
     expanded = expand(program, lanes.dtype)
     module = ControlFlowEmitter(expanded, lanes, BufferSignature(expanded, lanes), limit)
     module.body(f"define void @body({module.signature.parameters})")
-    return EmittedModule(module.text(), module.frame.size)
+    return EmittedModule(module.text() + ALIGNED_STACK, module.frame.size)

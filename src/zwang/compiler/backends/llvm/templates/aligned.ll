@@ -8,3 +8,5 @@ define internal ptr @aligned(ptr %raw) #0 {
   ret ptr %pointer
 }
 attributes #0 = { nounwind "prefer-vector-width"="512" "no-stack-arg-probe" }
+; of functions that are called from outside, where the stack has the alignment of the platform only
+attributes #1 = { nounwind "prefer-vector-width"="512" "no-stack-arg-probe" "stackrealign" }

@@ -1,6 +1,6 @@
 ; The inner loop of a NumPy universal function: it selects the kernel by the number of worlds and calls it.
 ; If there is no suitable kernel, or the call has too many worlds for one thread, it counts a failure.
-define void @$name(ptr %args, ptr %dimensions, ptr %strides, ptr %dispatch) #0 {
+define void @$name(ptr %args, ptr %dimensions, ptr %strides, ptr %dispatch) #1 {
 entry:
   %count = load i64, ptr %dimensions
 $load_one_world

@@ -1,5 +1,5 @@
 ; A rollout whose arrays are the arguments of a universal function: inputs, then records.
-define i1 @rollout_batch($parameters) #0 {
+define i1 @rollout_batch($parameters) #1 {
 entry:
   %count = load i64, ptr %dimensions
   %rollout = getelementptr inbounds i64, ptr %dispatch, i64 $dispatch_fields

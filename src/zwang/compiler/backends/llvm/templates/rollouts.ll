@@ -1,5 +1,5 @@
 ; A rollout and those that follow it, for the same worlds; false if there was no memory.
-define i1 @rollout($parameters) #0 {
+define i1 @rollout($parameters) #1 {
 entry:
   br label %run
 run:

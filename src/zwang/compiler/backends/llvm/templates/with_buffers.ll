@@ -1,6 +1,6 @@
 ; @$name allocates the buffers on the stack or the heap and calls @$work with them.
 ; It returns false if there is no memory.
-define i1 @$name($parameters) #0 {
+define i1 @$name($parameters) #1 {
 entry:
 $load_bytes
 $load_allocate
