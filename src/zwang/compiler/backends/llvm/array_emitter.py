@@ -14,6 +14,10 @@ FLAGS_AT_A_TIME = 8  # that are tested together for zeros
 class ArrayEmitter(StraightLineEmitter):
     """The emitter extended by tables and arrays. An array is updated in place, in the active lanes only."""
 
+    def new_array(self, value: int, length: int) -> ArraySlot:
+        """The place of a new array in the stack frame; arrays that are never needed together share it."""
+        return ArraySlot(self.storage.offsets[value] * self.lanes.bytes, length)
+
     def _table_entry(self, writer: FunctionWriter, instruction: Instruction, scalar: str) -> str:
         """The entry of a constant table as a scalar."""
         key = (instruction.op, instruction.data)
@@ -35,7 +39,7 @@ class ArrayEmitter(StraightLineEmitter):
         writer.define(instruction.out[0], entry)
 
     def _op_array(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        array = self.frame.array(instruction.data)
+        array = self.new_array(instruction.out[0], instruction.data)
         real = self.lanes.real
 
         def set_zero(index: str) -> None:
@@ -46,13 +50,13 @@ class ArrayEmitter(StraightLineEmitter):
         writer.define(instruction.out[0], array)
 
     def _op_empty(self, writer: FunctionWriter, instruction: Instruction) -> None:
-        array = self.frame.array(instruction.data)
+        array = self.new_array(instruction.out[0], instruction.data)
         self.allocated_in[array.offset] = writer, writer.mask
         writer.define(instruction.out[0], array)
 
     def _op_input_array(self, writer: FunctionWriter, instruction: Instruction) -> None:
         number, first, length = instruction.data
-        array, source = self.frame.array(length), InputElement(number, first)
+        array, source = self.new_array(instruction.out[0], length), InputElement(number, first)
 
         def copy(index: str) -> None:
             operand = self.signature.load_input_at(writer, source, index)
@@ -78,7 +82,7 @@ class ArrayEmitter(StraightLineEmitter):
         length, flags = instruction.data, writer.array(instruction.args[0])
         end, active_list, lanes = (
             writer.operand(instruction.args[1]),
-            self.frame.array(length + 1),
+            self.new_array(instruction.out[0], length + 1),
             self.lanes,
         )
         before, head, skip, inside, after = writer.label, *(writer.new_label() for _ in range(4))

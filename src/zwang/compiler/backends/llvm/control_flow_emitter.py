@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 from zwang.compiler.backends.llvm.array_emitter import ArrayEmitter
 from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, Location, StackSlot
-from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, While, captured_origin
+from zwang.compiler.ir.program import (
+    Block,
+    Cond,
+    For,
+    Instruction,
+    Kind,
+    While,
+    captured_origin,
+    merged_arrays,
+)
 
 
 class ControlFlowEmitter(ArrayEmitter):
@@ -17,10 +26,9 @@ class ControlFlowEmitter(ArrayEmitter):
     def _op_cond(self, writer: FunctionWriter, instruction: Instruction) -> None:
         condition = writer.operand(instruction.args[0])
         cond: Cond = instruction.data
-        captured = [writer.location_of(argument) for argument in instruction.args[1:]]
         kinds: list[Kind] = [self._kind(out) for out in instruction.out]
         self._forbid_index(kinds, "cond")
-        merged = [self._merge_array(cond, captured, n) if k == "array" else None for n, k in enumerate(kinds)]
+        merged = self._merged_arrays(writer, instruction)
         yes = self._emit_branch(writer, cond.then, condition, instruction, merged, rare=cond.rare)
         no = self._emit_branch(writer, cond.otherwise, writer.negation(condition), instruction, merged)
         for out, kind, array, a, b in zip(instruction.out, kinds, merged, yes, no, strict=True):
@@ -29,15 +37,20 @@ class ControlFlowEmitter(ArrayEmitter):
             else:
                 writer.define(out, writer.select_lanes(condition, self.lanes.kind(kind), a, b))
 
-    def _merge_array(self, cond: Cond, captured: list[Location], n: int) -> ArraySlot:
-        """The location of an array that both branches return: in place if both return the same array, else a
-        new one.
+    def _merged_arrays(self, writer: FunctionWriter, instruction: Instruction) -> list[ArraySlot | None]:
+        """The location of each array that a `cond` returns: that of the captured array of which both branches
+        return a later version, or a new one.
         """
-        origins = [captured_origin(block, block.results[n]) for block in (cond.then, cond.otherwise)]
-        locations = [None if origin is None else captured[origin] for origin in origins]
-        if isinstance(locations[0], ArraySlot) and locations[0] == locations[1]:
-            return locations[0]
-        return self.frame.array(self.program.lengths[cond.then.results[n]])
+        block, new = instruction.data.then, merged_arrays(self.program, instruction)
+        locations: list[ArraySlot | None] = []
+        for out, result in zip(instruction.out, block.results, strict=True):
+            if self._kind(out) != "array":
+                locations.append(None)
+            elif out in new:
+                locations.append(self.new_array(out, self.program.lengths[out]))
+            else:
+                locations.append(writer.array(instruction.args[1 + (captured_origin(block, result) or 0)]))
+        return locations
 
     def _emit_branch(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from zwang.compiler.backends.array_storage import array_storage
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.writer import (
     ArraySlot,
@@ -70,7 +71,8 @@ class StraightLineEmitter:
         self, program: Program, lanes: Lanes, signature: FunctionSignature, limit: int = FUNCTION_SIZE_LIMIT
     ):
         self.program, self.lanes, self.signature, self.limit = program, lanes, signature, limit
-        self.frame = StackFrame(lanes)
+        self.storage = array_storage(program, longest_on_stack=0)
+        self.frame = StackFrame(lanes, self.storage.size * lanes.bytes)
         self.functions: list[str] = []
         self.tables: dict[tuple[str, tuple], str] = {}
         self.intrinsics: set[str] = set()
