@@ -26,6 +26,10 @@ def both(pair, tree, q):
     return placed(pair.a, poses), placed(pair.b, poses)
 
 
+def is_kinked(pair, shapes, reach):
+    return has_kink(pair, *shapes, contact_points_between(pair, *shapes), reach)
+
+
 def displaced(shape, twist, s):
     """The shape displaced by s along a twist (6,), translation before rotation."""
     R, p = np.array(shape.R, float), np.array(shape.p, float)
@@ -104,7 +108,7 @@ def test_derivatives_of_manifolds_are_the_limit_of_differences(name):
         a, b = both(two.pair, two.mechanism.tree, pose(rng, rest, height))
         twist, at_rest = rng.normal(size=6), values(two.pair, a, b)
         active = np.repeat(at_rest[::13] < FAR, 13)
-        if active.sum() < 2 * 13 or has_kink(two.pair, a, b, 1e-5):
+        if active.sum() < 2 * 13 or is_kinked(two.pair, (a, b), 1e-5):
             continue
         _, derivative = derivatives(two.pair, a, moving(b, twist))
         expected = central(lambda s, a=a, b=b, t=twist: values(two.pair, a, displaced(b, t, s)), 1e-6)
@@ -117,11 +121,11 @@ def test_ties_between_features_are_kinks():
     below, above, rest, height = CASES["brick on a table"]
     two = Two(below, above, flags='<flag multiccd="disable"/>')
     q = np.array([0.1, 0.05, height - 0.005, *rest])
-    assert has_kink(two.pair, *both(two.pair, two.mechanism.tree, q), 1e-6)
+    assert is_kinked(two.pair, both(two.pair, two.mechanism.tree, q), 1e-6)
     tilted = np.array([0.1, 0.05, height - 0.005, 1, 0.002, 0.001, 0]) / [1, 1, 1, *[np.hypot(1, 0.0022)] * 4]
-    assert not has_kink(two.pair, *both(two.pair, two.mechanism.tree, tilted), 1e-6)
+    assert not is_kinked(two.pair, both(two.pair, two.mechanism.tree, tilted), 1e-6)
 
     ball = Two('type="box" size=".5 .5 .5"', 'type="sphere" size=".1"')
     for x, kink in ((0.5, True), (0.51, False), (0.49, False)):
         at_edge = np.array([x, 0.0, 0.58, 1, 0, 0, 0])
-        assert bool(has_kink(ball.pair, *both(ball.pair, ball.mechanism.tree, at_edge), 1e-6)) == kink
+        assert bool(is_kinked(ball.pair, both(ball.pair, ball.mechanism.tree, at_edge), 1e-6)) == kink

@@ -189,16 +189,15 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
             pair, (a, b) = group.pair(number), group.placed(number, shapes)
 
             def changes(found: Any) -> Any:
-                beyond = [point.distance - pair.margin for point in contact_points_between(pair, a, b)]
+                points = contact_points_between(pair, a, b)
+                beyond = [point.distance - pair.margin for point in points]
                 for x in beyond if soft else ():
                     found = logical_or(found, absolute(x) < CLOSE)
                 if smooth:
                     return found
                 near = reduce(logical_or, [x < NEAR for x in beyond])
-                return logical_or(found, cond(near, kinks, lambda: 0.0 > 1.0))
-
-            def kinks() -> Any:
-                return has_kink(pair, a, b, CLOSE)
+                kinks = cond(near, lambda: has_kink(pair, a, b, points, CLOSE), lambda: 0.0 > 1.0)
+                return logical_or(found, kinks)
 
             return cond(bounding_volumes_overlap(pair, a, b), changes, lambda found: found, found)
 

@@ -157,9 +157,8 @@ def _by_products(solved: SolvedSteps, sums: _Sums, function: CompiledFunction) -
         return lambda _, g: RepeatedRollout(
             function, worlds, steps, {**given, COTANGENT: np.flip(g, axis=1)}, ports, record
         ).run()
-    cotangents, by_control = (
-        np.zeros((worlds, steps, x.shape[-1]), x.dtype) for x in (sums.by_state, sums.by_control)
-    )
+    cotangents = np.zeros((worlds, steps, sums.by_state.shape[-1]), sums.by_state.dtype)
+    by_control = solved.control  # each step reads its control before it writes the gradient there
     given |= {COTANGENT: np.flip(cotangents, axis=1), BY_CONTROL: np.flip(by_control, axis=1)}
     run = RepeatedRollout(function, worlds, steps, given, ports, record)
 

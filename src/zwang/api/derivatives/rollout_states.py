@@ -127,6 +127,11 @@ class SolvedSteps:
         self._run.run()
 
     @property
+    def control(self) -> np.ndarray:
+        """The controls of the steps (worlds, steps, nu)."""
+        return self._run.arrays["control"]
+
+    @property
     def before(self) -> list[np.ndarray]:
         """The inputs of the steps (worlds, steps, size): state, control and, if a constraint depends on it,
         the time.
