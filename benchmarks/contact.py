@@ -2,16 +2,17 @@
 stepping.
 
     python benchmarks/contact.py [name or model.xml ...] [--worlds 1024] [--steps 200] [--repetitions 7]
-    [--tolerance 1e-8]
+    [--tolerance 1e-8] [--settle 0] [--integrator euler] [--dtype float64]
 
 Needs `pip install '.[test]'`, which provides the ant, half-cheetah and hopper. The humanoid of MuJoCo's
 repository is in no package: set ZWANG_HUMANOID to its file model/humanoid/humanoid.xml. Both programs start
-from the same random states above the ground and use the same controls, step size, friction cone and
-semi-implicit Euler integrator, with one thread per core. Each repetition measures zwang, `mujoco.batch` and
-`mujoco.rollout` one after the other. The script prints medians, and the median of the ratios to the faster of
-MuJoCo's two functions. "One world" compares one world on one thread with `mj_step`, without a loop in Python
-on either side. The scenes spheres25, spheres100, spheres400, boxes5 and boxes25 (bodies on a floor, none
-touching another) and heap100 (100 spheres on each other) run only when they are named, best with few worlds.
+from the same random states above the ground, or after so many steps without control, and use the same
+controls, step size, friction cone and integrator, with one thread per core. Each repetition measures zwang,
+`mujoco.batch` and `mujoco.rollout` one after the other. The script prints medians, and the median of the
+ratios to the faster of MuJoCo's two functions. "One world" compares one world on one thread with `mj_step`,
+without a loop in Python on either side. The scenes spheres25, spheres100, spheres400, boxes5 and boxes25
+(bodies on a floor, none touching another) and heap100 (100 spheres on each other) run only when they are
+named, best with few worlds.
 
 Accuracy: at the final states, MuJoCo's constraint cost evaluates the accelerations of both programs.
 "Gradient" is the gradient of the cost relative to the largest generalised force in it; "excess" is the cost
@@ -44,6 +45,7 @@ HUMANOID = "ZWANG_HUMANOID"  # environment variable with the path of MuJoCo's hu
 WALKER = Path(__file__).parents[1] / "examples" / "models" / "walker2d.xml"
 SCENES = {"spheres25": 25, "spheres100": 100, "spheres400": 400, "heap100": 100, "boxes5": 5, "boxes25": 25}
 NAMES = ("humanoid", *STORED, "walker2d", "panda")
+INTEGRATORS = {"euler": mujoco.mjtIntegrator.mjINT_EULER, "rk4": mujoco.mjtIntegrator.mjINT_RK4}
 EVALUATED_WORLDS = 64  # number of worlds whose accelerations are evaluated
 TORQUE = (
     5.0  # largest random motor torque of Panda [N m]; with gravity, a third of the joints are at their limits
@@ -110,12 +112,12 @@ class Accuracy(NamedTuple):
 class Comparison:
     """One model in both programs, with the same random initial states."""
 
-    def __init__(self, name: str, worlds: int, steps: int, tolerance: float):
-        text = text_of(name)
-        self.steps, self.cores = steps, cores()
+    def __init__(self, name: str, options: argparse.Namespace):
+        text, worlds, tolerance = text_of(name), options.worlds, options.tolerance
+        self.steps, self.cores, self.integrator = options.steps, cores(), options.integrator
         self.model = mujoco.MjModel.from_xml_string(text)
         option = self.model.opt
-        option.integrator, option.jacobian = mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtJacobian.mjJAC_DENSE
+        option.integrator, option.jacobian = INTEGRATORS[options.integrator], mujoco.mjtJacobian.mjJAC_DENSE
         option.tolerance, option.ls_tolerance, option.iterations, option.ls_iterations = (
             tolerance,
             0.01,
@@ -123,20 +125,30 @@ class Comparison:
             50,
         )
         self.mechanism = read_mjcf(f"{Path(name).stem}.xml", strict=False, text=text)
-        self.fast, self.single = zw.compile(self.mechanism), zw.compile(self.mechanism, threads=1)
+        self.fast = zw.compile(self.mechanism, dtype=options.dtype)
+        self.single = zw.compile(self.mechanism, dtype=options.dtype, threads=1)
         self.q, self.v, self.u = initial_states(self.model, worlds, 0.0 if name in SCENES else 0.1)
         # without motors zwang's input is the generalised force
         self.inputs = self.u if self.model.nu else np.zeros((worlds, self.model.nv))
+        if options.settle:
+            self._settle(options.settle)
         self.batch = Batch(self.model, worlds, nthread=self.cores)
         self.state = np.concatenate([np.zeros((worlds, 1)), self.q, self.v], axis=1)
-        self.controls = np.repeat(self.u[:, None], steps, axis=1)
+        self.controls = np.repeat(self.u[:, None], self.steps, axis=1)
         self.datas = [mujoco.MjData(self.model) for _ in range(self.cores)]
         self.rollout = mujoco.rollout.Rollout(nthread=self.cores)
+
+    def _settle(self, steps: int) -> None:
+        """Begin after so many steps without control, and stay without."""
+        self.u, self.inputs = 0 * self.u, 0 * self.inputs
+        alone = zw.compile(self.mechanism)
+        end = alone.rollout(self.q, self.v, self.inputs, steps=steps, every=steps, integrator="euler")
+        self.q, self.v = end.q[:, -1], end.v[:, -1]
 
     def zwang(self) -> tuple[np.ndarray, np.ndarray]:
         """The final q and v of zwang's rollout."""
         end = self.fast.rollout(
-            self.q, self.v, self.inputs, steps=self.steps, every=self.steps, integrator="euler"
+            self.q, self.v, self.inputs, steps=self.steps, every=self.steps, integrator=self.integrator
         )
         return end.q[:, -1], end.v[:, -1]
 
@@ -155,7 +167,12 @@ class Comparison:
     def zwang_alone(self) -> None:
         """Run zwang's rollout of the first world on one thread."""
         self.single.rollout(
-            self.q[0], self.v[0], self.inputs[0], steps=self.steps, every=self.steps, integrator="euler"
+            self.q[0],
+            self.v[0],
+            self.inputs[0],
+            steps=self.steps,
+            every=self.steps,
+            integrator=self.integrator,
         )
 
     def mujoco_alone(self) -> None:
@@ -283,7 +300,7 @@ def interleaved(works: list[Callable[[], object]], repetitions: int) -> np.ndarr
 
 def line(name: str, options: argparse.Namespace) -> str:
     """The row of the table for one model."""
-    comparison = Comparison(name, options.worlds, options.steps, options.tolerance)
+    comparison = Comparison(name, options)
     times = interleaved([comparison.zwang, comparison.by_batch, comparison.by_rollout], options.repetitions)
     alone = interleaved([comparison.zwang_alone, comparison.mujoco_alone], options.repetitions)
     ours, *theirs = np.median(times, axis=0)
@@ -309,6 +326,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--tolerance", type=float, default=1e-8, help="MuJoCo's solver tolerance")
+    parser.add_argument("--settle", type=int, default=0, help="steps without control before the measurement")
+    parser.add_argument("--integrator", choices=list(INTEGRATORS), default="euler")
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="zwang's numbers")
     options = parser.parse_args()
     print(
         f"{options.worlds} worlds, {options.steps} steps, "

@@ -20,7 +20,7 @@ class Pid:
     is a state of the actuator; the force has its value at the end of the step.
     largest_integral_force [N m or N]: the limit of the second term; None for none.
     slew_rate [unit of u/s]: the limit of |du/dt|, from the set point of the step before, which is a state of
-    the actuator; None for none. At the time 0 the set point may be any.
+    the actuator; None for none. At the time 0 the set point is u, without a limit.
     Raises DescriptionError for negative limits, and for an integral force with a limit and a negative factor.
     """
 

@@ -41,7 +41,7 @@ from zwang.solver.multipliers import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
 
-CLOSED = 0.01  # largest normal velocity of a closed contact, with the distance over the step, by its slip
+CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h, relative to its slip
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
 CONTACTS_PER_VELOCITY = 2  # twelve for a free body

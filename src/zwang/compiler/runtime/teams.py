@@ -47,9 +47,7 @@ LONGEST_PIECE = 0.03  # seconds of a call that need not be interrupted
 WORTH_WAKING = 2e-4  # seconds of a call on one thread from which on sleeping workers are woken for it
 WORTH_A_WORKER = 1e-5  # seconds of a call for each thread that takes part in it
 SPIN = 1e-4  # seconds for which a worker looks for the next call
-CHUNK = 4e-6  # seconds of the work that is claimed at once, if it is not a large part of the call
-CHUNKS = 4  # of a member's segment at least, so that the members finish at about the same time
-MOST_CHUNKS = 16  # of a long call's segment: each chunk allocates buffers, of large models 70 MB
+CHUNK = 2e-6  # seconds of the least work that is claimed at once
 CREDIT = 5e-3  # seconds up to which saved time is balanced with lost time
 PAUSE = 50  # times the lost time, for which short calls do without workers
 LONGEST_PAUSE = 1.0  # seconds
@@ -202,10 +200,7 @@ class Team:
         words, field = self._words, _FIELD
         words[field["failed"]] = 0
         blocks = job.blocks
-        segment = blocks // members
-        chunk = max(1, segment // MOST_CHUNKS, min(segment // CHUNKS, int(CHUNK * blocks / seconds)))
-        if members == 1:
-            chunk = blocks
+        chunk = blocks if members == 1 else max(1, int(CHUNK * blocks / seconds))
         if self._described == (job, chunk, members, first_member):
             return
         self._described = None  # while the words are written, which an interrupt may end

@@ -11,7 +11,8 @@ worlds and of its thread. They lie so far from one another that two members do n
 
 A job is the call of `function(context, begin, count, kernel)` for all worlds, in chunks. Each member claims
 chunks of its own segment by an atomic counter, from step to step mostly the same worlds, whose data are in
-the cache of its core; then it claims those that are left in the other segments. The state counts the workers
+the cache of its core; then it claims those that are left in the other segments. A chunk is half of what is
+left, so that there are few, and the last ones are small. The state counts the workers
 that have joined the job, which they do while it is open. When no chunk is left it is closed, and the caller
 waits for those who are inside: a worker that comes late finds the job closed and touches nothing.
 

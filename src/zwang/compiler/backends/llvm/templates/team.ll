@@ -17,7 +17,8 @@ $load_clock
   ret i64 %sum
 }
 
-; Process chunks of worlds as member %me: those of its own segment, then those left in the other segments.
+; Process chunks of worlds as member %me: those of its own segment, then those left in the other segments. Each
+; is half of what is left of the segment, in multiples of the smallest chunk.
 define internal void @process(ptr %team, i64 %me) #0 {
 entry:
   %state.at = getelementptr inbounds i64, ptr %team, i64 $state
@@ -39,13 +40,27 @@ segment:
   %end = load i64, ptr %end.at
   br label %claim
 claim:
-  %begin = atomicrmw add ptr %next.at, i64 %chunk monotonic
-  %is_left = icmp slt i64 %begin, %end
-  br i1 %is_left, label %compute, label %exhausted
-compute:
+  %now = load atomic i64, ptr %next.at monotonic, align 8
+  br label %look
+look:
+  %begin = phi i64 [ %now, %claim ], [ %found, %take ]
   %left = sub i64 %end, %begin
-  %is_tail = icmp slt i64 %left, %chunk
-  %count = select i1 %is_tail, i64 %left, i64 %chunk
+  %is_left = icmp sgt i64 %left, 0
+  br i1 %is_left, label %take, label %exhausted
+take:
+  %half = lshr i64 %left, 1
+  %rest = urem i64 %half, %chunk
+  %part = sub i64 %half, %rest
+  %is_part = icmp ne i64 %part, 0
+  %wanted = select i1 %is_part, i64 %part, i64 %chunk
+  %is_tail = icmp slt i64 %left, %wanted
+  %count = select i1 %is_tail, i64 %left, i64 %wanted
+  %after = add i64 %begin, %count
+  %exchange = cmpxchg ptr %next.at, i64 %begin, i64 %after monotonic monotonic
+  %found = extractvalue { i64, i1 } %exchange, 0
+  %is_claimed = extractvalue { i64, i1 } %exchange, 1
+  br i1 %is_claimed, label %compute, label %look
+compute:
   %succeeded = call i1 %function(ptr %context, i64 %begin, i64 %count, ptr %kernel)
   br i1 %succeeded, label %computed, label %fail
 fail:
