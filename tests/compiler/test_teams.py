@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zwang.compiler.runtime import teams
 from zwang.compiler.runtime.teams import CHUNK_FUNCTION, Job, run_job
 from zwang.compiler.runtime.threads import control_group_limit
 

@@ -46,9 +46,9 @@ def has_kink(pair: Pair, a: PlacedShape, b: PlacedShape, points: Sequence[Contac
     found = fori_loop(0, 2, store, empty((2, NUMBERS * len(points))), unroll=False)
     kinked: Any = 0.0 > 1.0
     for k, point in enumerate(points):
-        sides = [np.array([found[i, NUMBERS * k + c] for c in range(NUMBERS)]) for i in range(2)]
-        active = [less(side[0], pair.margin) for side in sides]
-        differs = logical_and(logical_and(*active), _is_bent(*sides, _numbers(point), s))
+        before, after = (np.array([found[i, NUMBERS * k + c] for c in range(NUMBERS)]) for i in range(2))
+        active = [less(side[0], pair.margin) for side in (before, after)]
+        differs = logical_and(logical_and(*active), _is_bent(before, after, _numbers(point), s))
         starts = not_equal(*(where(x, 1.0, 0.0) for x in active))
         kinked = logical_or(kinked, logical_or(differs, starts))
     return kinked
@@ -61,7 +61,8 @@ def _numbers(point: ContactPoint) -> np.ndarray:
 def _is_bent(before: np.ndarray, after: np.ndarray, middle: np.ndarray, s: float) -> Any:
     """Whether the slopes of numbers between -s and 0 differ from those between 0 and s."""
     largest = reduce(maximum, [absolute(x) for x in after - before], 2 * s)
-    return reduce(logical_or, [absolute(x) > RELATIVE_CHANGE / 2 * largest for x in before + after - 2 * middle])
+    bends = before + after - 2 * middle
+    return reduce(logical_or, [absolute(x) > RELATIVE_CHANGE / 2 * largest for x in bends])
 
 
 def _displaced(shape: PlacedShape, s: Any) -> PlacedShape:
