@@ -17,8 +17,8 @@ $load_clock
   ret i64 %sum
 }
 
-; Process chunks of worlds as member %me: those of its own segment, then those left in the other segments. Each
-; is half of what is left of the segment, in multiples of the smallest chunk.
+; Process chunks of worlds as member %me: those of its own segment, then those left in the other segments.
+; Each is half of what is left of the segment, in multiples of the smallest chunk.
 define internal void @process(ptr %team, i64 %me) #0 {
 entry:
   %state.at = getelementptr inbounds i64, ptr %team, i64 $state
