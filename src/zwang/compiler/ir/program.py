@@ -190,7 +190,7 @@ def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> I
 def captured_origin(block: Block, value: int) -> int | None:
     """The number of the block's parameter of which an array is a later version, or None for a new array."""
     while value not in block.parameters:
-        producer = next(i for i in block.instructions if value in i.out)
+        producer = next(i for i in reversed(block.instructions) if value in i.out)
         if producer.op in ("store", "scatter"):
             value = producer.args[0]
         elif producer.op in ("for", "while"):
