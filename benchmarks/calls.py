@@ -138,7 +138,7 @@ def main() -> None:
         best = one_world(mechanism, file, given.steps, given.repeats)
         print(f"{name}, one world, us:", "  ".join(f"{way} {x:.2f}" for way, x in best.items()), flush=True)
         for threads in (1, 2):
-            inside, by_steps = many_worlds(mechanism, given.worlds, threads, 10, given.repeats)
+            inside, by_steps = many_worlds(mechanism, given.worlds, threads, given.steps, given.repeats)
             print(
                 f"{name}, {given.worlds} worlds, {threads} thread(s), us a world: inside {inside:.4f}  "
                 f"step by step {by_steps:.4f}, {by_steps / inside:.2f} times",
