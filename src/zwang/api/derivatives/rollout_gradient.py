@@ -158,7 +158,7 @@ def _by_products(solved: SolvedSteps, sums: _Sums, function: CompiledFunction) -
             function, worlds, steps, {**given, COTANGENT: np.flip(g, axis=1)}, ports, record
         ).run()
     cotangents = np.zeros((worlds, steps, sums.by_state.shape[-1]), sums.by_state.dtype)
-    by_control = solved.control  # each step reads its control before it writes the gradient there
+    by_control = solved.control  # each step reads its control, then writes the gradient in its place
     given |= {COTANGENT: np.flip(cotangents, axis=1), BY_CONTROL: np.flip(by_control, axis=1)}
     run = RepeatedRollout(function, worlds, steps, given, ports, record)
 

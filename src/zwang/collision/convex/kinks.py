@@ -17,7 +17,18 @@ from zwang.collision.contact_point import ContactPoint
 from zwang.collision.narrow_phase import contact_points_between
 from zwang.collision.pairs import Pair
 from zwang.collision.shapes import PlacedShape
-from zwang.scalar import absolute, empty, fori_loop, less, logical_and, logical_or, maximum, not_equal, where
+from zwang.scalar import (
+    absolute,
+    empty,
+    fori_loop,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    not_equal,
+    where,
+)
 
 SMOOTH = {("plane", "sphere"), ("plane", "capsule"), ("plane", "ellipsoid"), ("sphere", "sphere")}
 """Pairs of shapes whose contact points have no kinks, unless their centres coincide."""
@@ -28,12 +39,12 @@ NUMBERS = 13  # of a contact point
 
 
 def has_kink(pair: Pair, a: PlacedShape, b: PlacedShape, points: Sequence[ContactPoint], reach: float) -> Any:
-    """Whether an active contact point of a pair moves otherwise on one side of a displacement than on the
-    other.
+    """Whether the motion of an active contact point of a pair has a kink, where b is displaced along
+    `DIRECTION`.
 
-    points: of the shapes where they are. reach [m, rad]: the largest displacement of b relative to a at which
-    a kink counts. Beyond it, at twice as much, x(s) + x(-s) - 2 x(0) = (s - |c|) (x'(s) - x'(-s)) for a kink
-    at c.
+    points: the contact points of the shapes as they are placed. reach [m, rad]: the largest displacement of b
+    relative to a at which a kink counts. The points are computed for displacements of s = 2 reach to both
+    sides: x(s) + x(-s) - 2 x(0) = (s - |c|) (x'(s) - x'(-s)) for a kink at c.
     """
     s = 2 * reach
 
@@ -55,18 +66,20 @@ def has_kink(pair: Pair, a: PlacedShape, b: PlacedShape, points: Sequence[Contac
 
 
 def _numbers(point: ContactPoint) -> np.ndarray:
+    """The distance, the position and the axes of a contact point."""
     return np.array([point.distance, *point.position, *np.ravel(point.frame)])
 
 
 def _is_bent(before: np.ndarray, after: np.ndarray, middle: np.ndarray, s: float) -> Any:
-    """Whether the slopes of numbers between -s and 0 differ from those between 0 and s."""
+    """Whether the slopes of numbers between -s and 0 differ from those between 0 and s, or are not finite."""
     largest = reduce(maximum, [absolute(x) for x in after - before], 2 * s)
     bends = before + after - 2 * middle
-    return reduce(logical_or, [absolute(x) > RELATIVE_CHANGE / 2 * largest for x in bends])
+    agree = reduce(logical_and, [absolute(x) <= RELATIVE_CHANGE / 2 * largest for x in bends])
+    return logical_not(agree)
 
 
 def _displaced(shape: PlacedShape, s: Any) -> PlacedShape:
-    """The shape displaced by s along `DIRECTION`, as tangents, to second order."""
+    """The shape displaced by s along `DIRECTION`, to second order."""
     v, w = DIRECTION
     W = skew(w)
     return PlacedShape(shape.sizes, (s * W + (s * s / 2) * (W @ W)) @ shape.R + shape.R, shape.p + s * v)
