@@ -158,6 +158,31 @@ def test_a_rare_branch_is_out_of_line_with_equal_results() -> None:
     assert np.array_equal(every_width(program, X), right)
 
 
+def test_functions_of_long_programs_are_short() -> None:
+    """Of many branches that are longer than the limit, and of a branch that contains such branches."""
+    h, limit = ProgramWriter(3), 50
+
+    def sums(x: int, y: int) -> list[int]:
+        for _ in range(40):
+            x = h("add", x, y)
+        return [x]
+
+    def branches(x: int, y: int) -> list[int]:
+        for _ in range(30):
+            p = h("lt", x, y, kind="bool")
+            blocks = h.block(h.like(x, y), sums), h.block(h.like(x, y), lambda x, y: sums(y, x))
+            (x,) = h.control("cond", [p, x, y], [x], Cond(*blocks))
+        return [x]
+
+    p, (x, y) = h("lt", h.x[0], h.x[2], kind="bool"), h.x[:2]
+    blocks = h.block(h.like(x, y), branches), h.block(h.like(x, y), lambda x, y: [x])
+    (x,) = h.control("cond", [p, x, y], [x], Cond(*blocks))
+    program = h.program(*branches(x, y))
+    functions = re.findall("^define.*?^}", emit(program, Lanes("float64", 8), limit=limit).text, re.M | re.S)
+    assert max(function.count("\n") for function in functions) < 8 * limit
+    every_width(program, X, (10**6, limit))
+
+
 def test_minima_and_maxima_with_nan_and_zeros() -> None:
     h = ProgramWriter(2)
     program = h.program(h("min", *h.x), h("max", *h.x))

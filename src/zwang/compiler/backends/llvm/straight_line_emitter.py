@@ -194,13 +194,9 @@ class StraightLineEmitter:
         for number, piece in enumerate(pieces):
             defined = {value for instruction in piece for value in instruction.out}
             used = {argument for instruction in piece for argument in instruction.args}
-            if len(piece) == 1 and blocks_of(piece[0]):
-                self.instruction(writer, piece[0])
-                slots = []
-            else:
-                incoming = sorted(used - defined)
-                exported = sorted(v for v in defined if last_use.get(v, -1) > number)
-                slots = self._emit_piece(writer, piece, incoming, exported)
+            incoming = sorted(used - defined)
+            exported = sorted(v for v in defined if last_use.get(v, -1) > number)
+            slots = self._emit_piece(writer, piece, incoming, exported)
             for value, slot in slots:
                 expiring.setdefault(max(number, last_use[value]), []).append(slot)
             for slot in expiring.pop(number, ()):
