@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zwang.compiler.runtime.processor import MachineCode, object_code
 from zwang.compiler.runtime.teams import CHUNK_FUNCTION, Job, run_job
 from zwang.compiler.runtime.threads import control_group_limit
 
@@ -133,28 +132,6 @@ def test_a_process_ends_while_its_workers_are_awake() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", program], cwd=root, timeout=60)
     assert done.returncode == 0
-
-
-@pytest.mark.skipif(os.name == "nt", reason="large frames call a function of the C library there")
-def test_long_calls_have_a_large_stack() -> None:
-    """Code that is compiled without optimisation has frames of several megabytes."""
-    text = """define i1 @f(ptr %a, i64 %b, i64 %c, ptr %d) {
-    entry:
-      %frame = alloca i8, i64 33554432
-      br label %page
-    page:
-      %left = phi i64 [ 33554432, %entry ], [ %next, %page ]
-      %next = sub i64 %left, 4096
-      %at = getelementptr i8, ptr %frame, i64 %next
-      store volatile i8 1, ptr %at
-      %more = icmp sgt i64 %next, 0
-      br i1 %more, label %page, label %end
-    end:
-      ret i1 true
-    }"""
-    code = MachineCode(object_code(text), ("f",))
-    job = Job(CHUNK_FUNCTION(code["f"]), code["f"], 0, 0, 64, 8)
-    assert run_job(job, IN_BACKGROUND, 2, never)[0]
 
 
 def test_the_limit_of_a_control_group_is_read(tmp_path: Path) -> None:

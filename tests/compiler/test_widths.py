@@ -16,6 +16,7 @@ from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
+from zwang.compiler.backends.llvm.writer import ALIGNED_STACK
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Program
@@ -56,6 +57,15 @@ def run_body(
         body(into.ctypes.data, out.ctypes.data, workspace.ctypes.data)
         results.append(out.view(lanes.dtype).reshape(sizes[1], lanes.width).T.copy())
     return np.concatenate(results)
+
+
+@pytest.mark.skipif(not X86, reason="the instruction that aligns the stack is one of these processors")
+def test_the_stack_is_aligned_whatever_was_compiled_before() -> None:
+    cpu._target_machine.cache_clear()
+    body = "define void @body(ptr %in, ptr %out, ptr %frame) { ret void }\n"
+    for _ in range(2):
+        assert "andq\t$-64, %rsp" not in cpu.assembly(body + CALLER)
+        assert "andq\t$-64, %rsp" in cpu.assembly(body + CALLER + ALIGNED_STACK)
 
 
 def _aligned(size: int) -> np.ndarray:

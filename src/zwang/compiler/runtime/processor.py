@@ -5,12 +5,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
 from typing import Any
 
 import llvmlite
@@ -21,8 +19,6 @@ from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
 from zwang.errors import CompileError
 
 OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
-LARGE = 10_000_000  # characters of a function of LLVM IR, from which on that level may take too long
-LOW_OPTIMISATION = 0  # for such code: it is compiled in a third of the time, and runs half as fast
 OPTIONS = ("-dag-maps-huge-region=100", "-dag-maps-reduction-size=50", "-post-RA-scheduler=false")
 """Options of LLVM's instruction schedulers. From this number of memory accesses of a basic block on, the
 dependencies between them are simplified. With LLVM's 1,000 and 500, the time for long blocks grows with the
@@ -69,8 +65,7 @@ class Processor:
         """A text that differs whenever processor or LLVM version lead to different code."""
         version = ".".join(map(str, llvm.llvm_version_info))
         versions = f"llvmlite {llvmlite.__version__} llvm {version}"
-        levels = f"{OPTIMISATION} {LOW_OPTIMISATION} {LARGE}"
-        return f"{self.triple} {self.name} {self.features} {versions} {levels} {' '.join(OPTIONS)}"
+        return f"{self.triple} {self.name} {self.features} {versions} {OPTIMISATION} {' '.join(OPTIONS)}"
 
 
 @cache
@@ -91,7 +86,10 @@ def _initialize() -> None:
 
 
 @cache
-def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> Any:
+def _target_machine(processor: Processor, has_aligned_stack: bool = False) -> Any:
+    """LLVM's code generator. It takes the alignment of the stack from the first module that it gets, so there
+    is one for modules with `ALIGNED_STACK`, and another one.
+    """
     _initialize()
     # Constants are close to the code, so that instructions address them directly.
     model = "jitdefault" if os.name == "nt" else "small"
@@ -99,7 +97,7 @@ def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> A
     return target.create_target_machine(
         cpu=processor.name,
         features=processor.features,
-        opt=optimisation,
+        opt=OPTIMISATION,
         reloc="pic",
         codemodel=model,
         jit=True,
@@ -107,37 +105,26 @@ def _target_machine(processor: Processor, optimisation: int = OPTIMISATION) -> A
 
 
 def object_code(text: str, processor: Processor | None = None) -> bytes:
-    """The object code of LLVM IR. Raises CompileError for invalid IR.
-
-    Code that is compiled on the low level keeps every value on the stack, up to 8 MB; without an aligned
-    stack it is a few per cent less.
-    """
-    optimisation = OPTIMISATION if _longest_function(text) < LARGE else LOW_OPTIMISATION
-    if optimisation == LOW_OPTIMISATION:
-        text = text.replace(ALIGNED_STACK, "")
+    """The object code of LLVM IR. Raises CompileError for invalid IR."""
 
     def make() -> bytes:
         with _exclusive_llvm():
             module = _module(text)
-            code = _target_machine(processor or host(), optimisation).emit_object(module)
+            code = _machine_for(text, processor).emit_object(module)
             module.close()
             return code
 
     return run_on_llvm_thread(make)
 
 
-def _longest_function(text: str) -> int:
-    """The number of characters of the longest function. The time of the code generator is proportional to
-    that of all functions, 0.6 s for a million, as long as none is much longer than those of a program.
-    """
-    starts = [found.start() for found in re.finditer("^define", text, re.MULTILINE)]
-    return max((end - start for start, end in pairwise([*starts, len(text)])), default=0)
-
-
 def assembly(text: str, processor: Processor | None = None) -> str:
     """The assembly text of LLVM IR, for inspection."""
     with _exclusive_llvm():
-        return _target_machine(processor or host()).emit_assembly(_module(text))
+        return _machine_for(text, processor).emit_assembly(_module(text))
+
+
+def _machine_for(text: str, processor: Processor | None) -> Any:
+    return _target_machine(processor or host(), ALIGNED_STACK in text)
 
 
 @contextmanager
@@ -174,7 +161,8 @@ class MachineCode:
         self._jit: Any = None
         self._release = _unloaded.append  # the module's names may be gone when the interpreter exits
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
-        for name, address in (_fallback_functions() if calls is None else calls).items():
+        known = _stack_probe() | (_fallback_functions() if calls is None else dict(calls))
+        for name, address in known.items():
             builder.import_symbol(name, address)
         for name in exported:
             builder.export_symbol(name)
@@ -209,6 +197,14 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(
         _target_machine(host()), suppress_errors=True, use_jit_link=os.name != "nt"
     )
+
+
+@cache
+def _stack_probe() -> dict[str, int]:
+    """On Windows, the function that code with a large stack frame calls to let the stack grow."""
+    if os.name != "nt":
+        return {}
+    return {"__chkstk": ctypes.cast(ctypes.CDLL("ntdll")["__chkstk"], ctypes.c_void_p).value or 0}
 
 
 @cache

@@ -51,7 +51,6 @@ CHUNK = 2e-6  # seconds of the least work that is claimed at once
 CREDIT = 5e-3  # seconds up to which saved time is balanced with lost time
 PAUSE = 50  # times the lost time, for which short calls do without workers
 LONGEST_PAUSE = 1.0  # seconds
-STACK = 2**26  # bytes of a worker's stack: the default of 8 MB is too small for the largest programs
 ALIGNMENT = 128
 WAIT = 1  # for a lock, in Python's C interface
 
@@ -217,13 +216,10 @@ class Team:
         while len(self._workers) < wanted:
             arguments = (self._functions.worker, self._memory, self._address, len(self._workers))
             worker = threading.Thread(target=_live, args=arguments, name="zwang", daemon=True)
-            default = threading.stack_size(STACK)
             try:
                 worker.start()
             except RuntimeError:  # the system allows no further thread
                 return len(self._workers)
-            finally:
-                threading.stack_size(default)
             self._workers.append(worker)
             self._words[_FIELD["capacity"]] = len(self._workers)
         return wanted
