@@ -21,6 +21,7 @@ from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
+VALUES = "friction", "solref", "solreffriction", "solimp", "margin", "gap"  # of a pair, read by index
 _POSE_SIZE = 12  # entries of R and p
 
 
@@ -49,8 +50,8 @@ class StoredPlacements:
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of the same kinds and form of contact, whose sizes, placements and coefficients are read by
-    index; meshes: all that may be among their shapes, perhaps more, so that groups share tables.
+    """Pairs of the same kinds and form of contact, whose sizes, placements and `VALUES` are read by index;
+    meshes: all that may be among their shapes, perhaps more, so that groups share tables.
     """
 
     pairs: tuple[Pair, ...]
@@ -77,9 +78,9 @@ class PairGroup:
         """Pair `number`, which may be a traced index; names, placements and shapes are those of the first
         pair, all values its own.
         """
-        a, b, friction, margin, gap = self._pair_values[number]
+        a, b, contact = self._pair_values[number]
         first, second = self._with_sizes(self.first.a, a), self._with_sizes(self.first.b, b)
-        return replace(self.first, a=first, b=second, friction=friction, margin=margin, gap=gap)
+        return replace(self.first, a=first, b=second, **dict(zip(VALUES, contact, strict=True)))
 
     def _with_sizes(self, shape: CollisionShape, sizes: Any) -> CollisionShape:
         """The shape with other sizes; those of a mesh are its number."""
@@ -130,21 +131,15 @@ def _placement_of(
 
 
 def _group_key(pair: Pair) -> Hashable:
-    """What the pairs of a group have in common: kinds, height fields, form and softness of contact, and which
-    shape is fixed to the world, except for kinds whose contact points are found by iteration: this is a
-    long program, of which one is enough for all of them.
+    """What the pairs of a group have in common: kinds, height fields, and form of contact; its softness and
+    which shape is fixed to the world, too, except for kinds whose contact points are found by iteration: this
+    is a long program, of which one is enough for all of them. They have the exponent of `solimp` in common.
     """
-    fixed = () if pair.kinds in CONVEX else (is_fixed_to_world(pair.a), is_fixed_to_world(pair.b))
-    return (
-        *pair.kinds,
-        _grid(pair.a),
-        _grid(pair.b),
-        *fixed,
-        pair.condim,
-        tuple(pair.solref),
-        tuple(pair.solreffriction),
-        tuple(pair.solimp),
-    )
+    softness = tuple(pair.solref), tuple(pair.solreffriction), tuple(pair.solimp)
+    own: Hashable = (is_fixed_to_world(pair.a), is_fixed_to_world(pair.b), *softness)
+    if pair.kinds in CONVEX:
+        own = (len(pair.solreffriction), tuple(pair.solimp[-1:]))
+    return *pair.kinds, _grid(pair.a), _grid(pair.b), own, pair.condim
 
 
 def _grid(shape: CollisionShape) -> Hashable:
@@ -159,4 +154,4 @@ def _pair_values(pair: Pair, numbers: Mapping[PolyhedronTables, int]) -> tuple[A
         (numbers[shape.sizes.tables],) if shape.kind == "mesh" else tuple(shape.sizes)
         for shape in (pair.a, pair.b)
     ]
-    return (*sizes, tuple(pair.friction), pair.margin, pair.gap)
+    return *sizes, tuple(getattr(pair, name) for name in VALUES)
