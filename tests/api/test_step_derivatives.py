@@ -109,6 +109,17 @@ CONVEX = """<mujoco><option timestep="0.002"/>
 </worldbody></mujoco>"""
 
 
+@pytest.mark.parametrize("model", ["half_cheetah.xml", "ant.xml", None])
+def test_steps_with_contacts_have_the_sparse_form(model):
+    """The fallback is forward mode along every direction, which is several times slower."""
+    m = zw.load(ASSETS / model) if model else read_mjcf("model.xml", text=CONVEX)
+    sparse, direction = (
+        zw.compile(m).count_operations((name, m.options.timestep, "euler"))["total"]
+        for name in ("step_jacobian", "step_tangent")
+    )
+    assert sparse < 0.6 * (2 * m.nv + len(m.inputs)) * direction
+
+
 def test_derivatives_of_convex_pairs_are_the_limit_of_differences():
     m = read_mjcf("model.xml", text=CONVEX)
     fast, rng, errors = zw.compile(m), np.random.default_rng(5), []

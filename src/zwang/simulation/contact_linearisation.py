@@ -48,6 +48,7 @@ from zwang.constraint.contact import (
     surface_velocity,
 )
 from zwang.constraint.contact_groups import (
+    NO_CONTACT_POINT,
     GroupKinematics,
     contact_groups,
     group_kinematics,
@@ -73,7 +74,7 @@ from zwang.scalar import (
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import forces_of_rows
 
-COLUMN_MULTIPLE = 4  # the velocities of a pair are padded to a multiple of this
+ROWS_AT_A_TIME = 4  # generalised forces in an iteration; those of a pair are padded to a multiple of this
 NUMBERS = 13  # of a contact point
 UNIT = np.eye(6, dtype=int)
 
@@ -95,8 +96,7 @@ def add_contacts(context: RowContext, pairs: Sequence[Pair], a: Any, terms: Cont
     """
     screws, kinematics = link_screws_at(context), group_kinematics(context, pairs)
     accelerations = spatial_motions(screws, a)
-    forms = [(len(_rows(screws, pair)), len(_columns(screws, pair)), *_moving_sides(pair)) for pair in pairs]
-    for group in contact_groups(pairs, forms):
+    for group in contact_groups(pairs, [tuple(_moving_sides(pair)) for pair in pairs]):
         contacts = _GroupContacts(context, group, kinematics, accelerations)
         terms = over_near_pairs(group, kinematics.shapes, contacts.visit, terms)
     return terms
@@ -121,7 +121,8 @@ class _Column(NamedTuple):
 def _rows(screws: JointScrews, pair: Pair) -> list[_Column]:
     """The velocities between the shapes, padded by ones that count for nothing."""
     own = screws.signs(links_of_pair(pair))
-    return _padded([_Column(k, float(s), (float(s < 0), float(s > 0))) for k, s in own.items()])
+    found = [_Column(k, float(s), (float(s < 0), float(s > 0))) for k, s in own.items()]
+    return found + [_Column(found[-1].velocity, 0.0, (0.0, 0.0), 0.0)] * (-len(found) % ROWS_AT_A_TIME)
 
 
 def _columns(screws: JointScrews, pair: Pair) -> list[_Column]:
@@ -132,11 +133,32 @@ def _columns(screws: JointScrews, pair: Pair) -> list[_Column]:
     if pair.condim > 1:
         a, b = (set(_velocities_moving(screws, link)) for link in links_of_pair(pair))
         found += [_Column(k, 0.0, (1.0, 1.0)) for k in sorted(a & b)]
-    return _padded(found)
+    return found
 
 
-def _padded(found: list[_Column]) -> list[_Column]:
-    return found + [_Column(found[-1].velocity, 0.0, (0.0, 0.0), 0.0)] * (-len(found) % COLUMN_MULTIPLE)
+class _ColumnsOfPairs:
+    """The velocities of all pairs of a group, one pair after another; most: those of a pair, at most."""
+
+    def __init__(self, of_pairs: Sequence[Sequence[_Column]]) -> None:
+        counts = [len(own) for own in of_pairs]
+        self.most = max(counts)
+        # entries behind the last, which are not read, bound the index of any velocity of any pair
+        behind = [of_pairs[-1][-1]] * (self.most - counts[-1])
+        self._columns = StackedPytree([*(column for own in of_pairs for column in own), *behind])
+        self._first, self._counts = table([0, *np.cumsum(counts[:-1])]), table(counts)
+        self._blocks = table([count // ROWS_AT_A_TIME for count in counts])
+
+    def of(self, number: Any, k: Any) -> _Column:
+        """Velocity k of a pair."""
+        return self._columns[self._first[number] + k]
+
+    def count(self, number: Any) -> Any:
+        """The number of velocities of a pair."""
+        return self._counts[number]
+
+    def blocks(self, number: Any) -> Any:
+        """The number of times that a pair has `ROWS_AT_A_TIME` velocities."""
+        return self._blocks[number]
 
 
 def _velocities_moving(screws: JointScrews, link: int) -> list[int]:
@@ -158,10 +180,8 @@ class _GroupContacts:
         self.inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in pairs])
         self.sides = _moving_sides(pairs[0])
         screws = link_screws_at(context)
-        rows, columns = [_rows(screws, pair) for pair in pairs], [_columns(screws, pair) for pair in pairs]
-        self.height, self.width = len(rows[0]), len(columns[0])
-        self.rows = StackedPytree([row for own in rows for row in own])
-        self.columns = StackedPytree([column for own in columns for column in own])
+        self.rows = _ColumnsOfPairs([_rows(screws, pair) for pair in pairs])
+        self.columns = _ColumnsOfPairs([_columns(screws, pair) for pair in pairs])
         self.bases = table(_bases(tree))
         self.carries = table(_carries(tree))
         self.surfaces = None
@@ -176,23 +196,31 @@ class _GroupContacts:
         """
         pair, (a, b) = self.group.pair(number), self.group.placed(number, self.kinematics.shapes)
 
-        def any_active(_: Any) -> Any:
-            found: Any = False
-            for point in contact_points_between(pair, a, b):
-                found = logical_or(found, is_active(self.context, pair, point, np.zeros(3)))
-            return where(found, 1.0, 0.0)
+        def found_points(stored: MutableArray) -> tuple[MutableArray, Any]:
+            points, active = contact_points_between(pair, a, b), 0.0 > 1.0
+            for point in points:
+                active = logical_or(active, is_active(self.context, pair, point, np.zeros(3)))
+            for k, x in enumerate(_numbers(points)):
+                stored = stored.set((0, k), x * 1.0)
+            return stored, where(active, 1.0, 0.0)
 
-        active = cond(bounding_volumes_overlap(pair, a, b), any_active, lambda none: none, 0.0)
+        stored = empty((1 + 6 * len(self.sides), NUMBERS * pair.count))
+        for k, x in enumerate(_numbers([NO_CONTACT_POINT] * pair.count)):
+            stored = stored.set((0, k), x)
+        stored, active = cond(
+            bounding_volumes_overlap(pair, a, b), found_points, lambda stored: (stored, 0.0), stored
+        )
         times = lane_maximum(active, 1)
-        return fori_loop(0, times, lambda _, terms: self._with_pair(number, terms), terms)
+        _, terms = fori_loop(0, times, lambda _, carry: self._with_pair(number, *carry), (stored, terms))
+        return terms
 
-    def _with_pair(self, number: Any, terms: ContactTerms) -> ContactTerms:
-        """The sums with those of the active points of a pair."""
+    def _with_pair(
+        self, number: Any, stored: MutableArray, terms: ContactTerms
+    ) -> tuple[MutableArray, ContactTerms]:
+        """The sums with those of the active points of a pair. stored: the numbers of its points, and space
+        for their derivatives by the screws of both sides, which are filled in.
+        """
         pair, screws = self.group.pair(number), StackedPytree([tuple(row) for row in np.eye(6)])
-        points = contact_points_between(pair, *self.group.placed(number, self.kinematics.shapes))
-        stored = empty((1 + 6 * len(self.sides), NUMBERS * len(points)))
-        for k, x in enumerate(_numbers(points)):
-            stored = stored.set((0, k), x * 1.0)
         for at, side in enumerate(self.sides):
 
             def differentiate(d: Any, stored: MutableArray, at: int = at, side: int = side) -> MutableArray:
@@ -215,7 +243,7 @@ class _GroupContacts:
                 0, times, lambda _, terms: self._with_point(number, (point, slopes, active), terms), terms
             )
 
-        return fori_loop(0, len(points), add_point, terms, unroll=len(points) == 1)
+        return stored, fori_loop(0, pair.count, add_point, terms, unroll=pair.count == 1)
 
     def _shapes(self, number: Any, side: int, screw: Any) -> tuple[PlacedShape, PlacedShape]:
         """The shapes (a, b) of a pair, of which that of a side is displaced by a screw, as tangents."""
@@ -262,18 +290,18 @@ class _GroupContacts:
     ) -> ContactTerms:
         """The sums with the derivatives of +-S_j^T W by all coordinates, velocities and accelerations."""
         *K_s, K_V, K_A = K
-        nv, height, links = self.context.mechanism.nv, self.height, self.links[number]
+        nv, links = self.context.mechanism.nv, self.links[number]
 
         def read(j: Any, screws: MutableArray) -> MutableArray:
-            row = self.rows[number * height + j]
+            row = self.rows.of(number, j)
             for c, x in enumerate(row.sign * _six(self.kinematics.screws, row.velocity)):
                 screws = screws.set((j, c), x)
             return screws
 
-        screws = fori_loop(0, height, read, empty((height, 6)), unroll=False)
+        screws = fori_loop(0, self.rows.count(number), read, empty((self.rows.most, 6)), unroll=False)
 
         def add_column(i: Any, terms: ContactTerms) -> ContactTerms:
-            column = self.columns[number * self.width + i]
+            column = self.columns.of(number, i)
             k, S = column.velocity, _six(self.kinematics.screws, column.velocity)
             turned, by_v, by_a = force_cross(S, W), column.sign * (K_V @ S), column.sign * (K_A @ S)
             by_q: Any = 0
@@ -283,17 +311,21 @@ class _GroupContacts:
                     D = motion_cross(S, _six(motion, links[side]) - _six(motion, self.bases[k]))
                     change = change + (2 * side - 1) * (K_motion @ D)
                 by_q = by_q + column.moves[side] * change
-            by_state, of_a = terms.by_state, terms.by_a
-            for j in range(height):
-                row, S_j = self.rows[number * height + j], _six(screws, j)
-                l = row.velocity
-                own = S_j @ by_q - column.counts * self.carries[k, l] * (S_j @ turned)
-                by_state = by_state.set((k, l), by_state[k, l] + own)
-                by_state = by_state.set((nv + k, l), by_state[nv + k, l] + S_j @ by_v)
-                of_a = of_a.set((k, l), of_a[k, l] + S_j @ by_a)
-            return ContactTerms(by_state, of_a)
 
-        return fori_loop(0, self.width, add_column, terms, unroll=False)
+            def add_rows(block: Any, terms: ContactTerms) -> ContactTerms:
+                by_state, of_a = terms.by_state, terms.by_a
+                for j in range(ROWS_AT_A_TIME):
+                    j = block * ROWS_AT_A_TIME + j
+                    l, S_j = self.rows.of(number, j).velocity, _six(screws, j)
+                    own = S_j @ by_q - column.counts * self.carries[k, l] * (S_j @ turned)
+                    by_state = by_state.set((k, l), by_state[k, l] + own)
+                    by_state = by_state.set((nv + k, l), by_state[nv + k, l] + S_j @ by_v)
+                    of_a = of_a.set((k, l), of_a[k, l] + S_j @ by_a)
+                return ContactTerms(by_state, of_a)
+
+            return fori_loop(0, self.rows.blocks(number), add_rows, terms, unroll=False)
+
+        return fori_loop(0, self.columns.count(number), add_column, terms, unroll=False)
 
 
 def _carries(tree: Tree) -> np.ndarray:
