@@ -35,7 +35,7 @@ SMOOTH = {("plane", "sphere"), ("plane", "capsule"), ("plane", "ellipsoid"), ("s
 RELATIVE_CHANGE = 1e-3  # of a derivative, above which it counts as different
 DIRECTION = np.array([0.5, -0.7, 0.6]), np.array([0.7, 0.6, -0.4])
 """A displacement along which no feature is likely to stay as it is: translation, and rotation."""
-NUMBERS = 13  # of a contact point
+NUMBERS = 10  # of a contact point
 
 
 def has_kink(pair: Pair, a: PlacedShape, b: PlacedShape, points: Sequence[ContactPoint], reach: float) -> Any:
@@ -66,8 +66,8 @@ def has_kink(pair: Pair, a: PlacedShape, b: PlacedShape, points: Sequence[Contac
 
 
 def _numbers(point: ContactPoint) -> np.ndarray:
-    """The distance, the position and the axes of a contact point."""
-    return np.array([point.distance, *point.position, *np.ravel(point.frame)])
+    """The distance, the position and two axes of a contact point, which determine the third one."""
+    return np.array([point.distance, *point.position, *np.ravel(point.frame[:2])])
 
 
 def _is_bent(before: np.ndarray, after: np.ndarray, middle: np.ndarray, s: float) -> Any:
