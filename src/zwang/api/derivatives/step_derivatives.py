@@ -114,11 +114,11 @@ def step_derivatives(
     """
     q, v, z, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
     if sparse is not None:
-        AB = np.asarray(sparse(*inputs, acceleration, (v - inputs[1]) / options[0], v))
+        AB, total = sparse(*inputs, acceleration, (v - inputs[1]) / options[0], v)
         n = 2 * mechanism.nv + len(activations(mechanism))
         AB, valid = AB.reshape(*AB.shape[:-1], n, -1), _is_valid(q, v)
         AB[~valid] = np.nan
-        if np.isfinite(AB.sum()) or np.isfinite(AB[valid]).all():
+        if np.isfinite(total[valid]).all() or np.isfinite(AB[valid]).all():
             P = np.zeros((*AB.shape[:-1], 0))
             return StepDerivatives(q, v, z, AB[..., :n], AB[..., n:], P, switching[..., 0] > 0)
     if adjoint is not None:

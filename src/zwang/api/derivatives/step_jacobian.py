@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dense_ldlt import DenseFactors, empty_system
-from zwang.algebra.factorization import ancestors
+from zwang.algebra.factorization import ancestors, factor
 from zwang.algebra.updated_matrix import dense_entries
 from zwang.api.derivatives.step_derivatives import settings_of, state_of, time_of
 from zwang.api.derivatives.step_equations import (
@@ -79,8 +79,11 @@ def check_sparse(m: Mechanism, integrator: str) -> None:
         )
 
 
-def step_jacobian(m: Mechanism, options: tuple[float, str], values: Mapping[str, Any]) -> MutableArray:
-    """[A B] (n, n + nu) of a step of size h whose result is known.
+def step_jacobian(
+    m: Mechanism, options: tuple[float, str], values: Mapping[str, Any]
+) -> tuple[MutableArray, np.ndarray]:
+    """[A B] (n, n + nu) of a step of size h whose result is known, and a number (1,) that is finite only if
+    all of it is.
 
     values: the inputs of a step, and "acceleration" (nv,), the solution of Gauss's problem, empty for an
     unconstrained mechanism; MEAN_ACCELERATION (nv,); NEXT_VELOCITY (nv,). The mechanism is one that
@@ -125,22 +128,19 @@ class _LinearSystem:
             return da, None
         # (M + h D) (db - da) = d(implicit) - h D da
         A, D = equations.damped
-        matrix, change = empty_system(self.m.nv, self.columns)
+        damped, change = factor(A, self.parents), zeros((self.columns, self.m.nv))
         for (j, c), slope in np.ndenumerate(self.by_columns(equations.implicit)):
             if not is_zero(slope):
                 change = change.set((c, j), slope)
 
-        def subtract(c: Any, change: MutableArray) -> MutableArray:
-            for j, x in enumerate(D @ np.array([da[c, i] for i in range(self.m.nv)])):
-                if not is_zero(x):
-                    change = change.set((c, j), change[c, j] - x)
+        def solve(c: Any, change: MutableArray) -> MutableArray:
+            own = np.array([change[c, j] for j in range(self.m.nv)])
+            by_a = D @ np.array([da[c, j] for j in range(self.m.nv)])
+            for j, x in enumerate(damped.solve(own - by_a)):
+                change = change.set((c, j), x * 1.0)
             return change
 
-        change = fori_loop(0, self.columns, subtract, change, unroll=False)
-        for i, j in equations.matrix:
-            if j in (i, *ancestors(self.parents, i)):
-                matrix = matrix.set((i, j), A[i, j])
-        return da, DenseFactors.of(matrix).solved(change)
+        return da, fori_loop(0, self.columns, solve, change, unroll=False)
 
     def by_columns(self, values: np.ndarray) -> np.ndarray:
         """The derivatives (n, columns) of straight-line values by dq, dv, dz and du."""
@@ -211,9 +211,9 @@ def _derivatives(
     state: Any,
     next_velocity: Any,
     accelerations: Sequence[MutableArray | None],
-) -> MutableArray:
-    """[A B] (n, columns) from the derivatives of the accelerations, parts in the rows of arrays that are
-    added.
+) -> tuple[MutableArray, np.ndarray]:
+    """[A B] (n, columns), and the sum (1,) of its elements, from the derivatives of the accelerations, parts
+    in the rows of arrays that are added.
     """
     s, m, control, nv, nz = system.s, system.m, system.control, system.m.nv, len(state.z)
     found = zeros((2 * nv + nz, 2 * nv + nz + len(control)))
@@ -227,19 +227,22 @@ def _derivatives(
     t = 0 if system.time is None else system.time
     z = next_activation(m, state.z, activation_rate(m, system.kinematics, state.z, control, t), s.h)
     of_z = system.by_columns(z) if nz else np.zeros((0, system.columns), int)
+    total: Any = 0.0
     fixed = ((by_q, 0, 0), (np.eye(nv, dtype=int), nv, nv), (of_z, 2 * nv, 0))
     for J, row, column in fixed:
         for (i, c), x in np.ndenumerate(J):
             if not is_zero(x):
-                found = found.set((row + i, column + c), x * 1.0)
+                found, total = found.set((row + i, column + c), x * 1.0), total + x
     parts = [array for array in accelerations if array is not None]
 
-    def add_column(c: Any, found: MutableArray) -> MutableArray:
+    def add_column(c: Any, carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
+        found, total = carry
         change = [
             s.h * sum((x[c, j] for x in parts[1:]), parts[0][c, j]) + found[nv + j, c] for j in range(nv)
         ]
         for i, x in enumerate([*(T @ np.array(change)), *change]):
             found = found.set((i, c), x + found[i, c] if i < nv else x)
-        return found
+        return found, total + sum(change)  # q' is not finite where v' is not
 
-    return fori_loop(0, found.shape[1], add_column, found, unroll=False)
+    found, total = fori_loop(0, found.shape[1], add_column, (found, total), unroll=False)
+    return found, np.array([total])
