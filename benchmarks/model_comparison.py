@@ -24,9 +24,13 @@ import mujoco
 import numpy as np
 
 import zwang as zw
+from benchmarks.contact_depths import Found, overlap_differences
 from benchmarks.model_table import AGREES
+from zwang.collision import candidate_pairs
+from zwang.collision.narrow_phase import contact_points
 from zwang.dynamics.generalised_forces import actuator_forces
 from zwang.errors import ZwangError
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.force_elements import Actuator
 
 KEYFRAMES, RESTARTS, STEPS, BATCH = 3, 6, 200, 1024
@@ -174,7 +178,10 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
     seconds = time.perf_counter() - begin
     error, more = relative(found.acceleration, data.qacc), {}
     if not error <= AGREES:
-        more = {"smooth": error_without_contacts(pair.tight, m, data, by_name)}
+        more = {
+            "smooth": error_without_contacts(pair.tight, m, data, by_name),
+            "overlaps": overlap_differences(pair.tight, data, overlapping(m, q, v)),
+        }
     M = np.zeros((pair.tight.nv, pair.tight.nv))
     mujoco.mj_fullM(pair.tight, data, M)
     report(
@@ -187,6 +194,17 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
         errors = sensor_errors(pair.tight, data, values)
         worst = max(errors, key=lambda kind: errors[kind])
         report("sensors", name=name, error=errors[worst], worst=worst)
+
+
+def overlapping(m: zw.Mechanism, q: np.ndarray, v: np.ndarray) -> list[Found]:
+    """The contacts of zwang with a negative distance."""
+    poses = Kinematics(m.tree, q, v).poses
+    return [
+        Found((pair.a.index, pair.b.index), np.array(point.frame[0], float), float(point.distance))
+        for pair in candidate_pairs(m)
+        for point in contact_points(pair, poses)
+        if point.distance < 0
+    ]
 
 
 def error_without_contacts(model: Any, mechanism: zw.Mechanism, data: Any, inputs: Any) -> float:

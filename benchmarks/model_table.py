@@ -8,9 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 Result = dict[str, Any]
 
 AGREES = 1e-6  # relative error of accelerations and sensors
+OVERLAP = 1e-7  # [m] by which overlaps along two normals differ
 INTRODUCTION = """# Models by other people
 
 The MJCF files in packages and folders that other people publish, loaded and compared with MuJoCo {version}.
@@ -205,9 +208,17 @@ def differences(rows: list[Row]) -> str:
 
 
 def worst(row: Row) -> list[str]:
-    """The numbers of active constraint rows where they differ, and the types of the sensors that differ."""
+    """The numbers of active constraint rows where they differ, how the overlaps along the contact normals of
+    both programs differ, and the types of the sensors that differ.
+    """
     rows = [s["rows"] for s in row.states if "rows" in s and s["rows"][0] != s["rows"][1]]
     found = [f"{ours} constraint rows, MuJoCo {theirs}" for ours, theirs in rows[:1]]
+    differences = np.max([s["overlaps"] for s in row.states if "overlaps" in s] or [(0.0, 0.0)], axis=0)
+    found += [
+        f"overlap {1e3 * x:.2g} mm {word} than along MuJoCo's normal"
+        for x, word in zip(differences, ("less", "more"), strict=True)
+        if x > OVERLAP
+    ]
     wrong = [sensor for sensor in row.sensors if not sensor["error"] <= AGREES]
     return found + sorted({f"sensor {sensor['worst']}" for sensor in wrong})
 
