@@ -6,10 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from tests.collision.test_convex_contacts import support
 from zwang.collision.convex.nearest_points import nearest_points
+from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.convex.support_functions import convex_shape_of
 from zwang.collision.shapes import PlacedShape
 from zwang.compiler.pipeline import trace_and_optimise
@@ -157,3 +159,33 @@ def test_depths_are_least_among_all_directions(kinds):
         assert excess.max() < 1e-2
         worse, total = worse + np.sum(excess > 1e-8), total + len(chosen)
     assert worse < 0.006 * total
+
+
+def test_depths_of_meshes_are_the_distance_of_the_nearest_face_of_their_difference():
+    """The difference of two polyhedra is the convex hull of the differences of their vertices."""
+    rng, excess = np.random.default_rng(6), []
+    for _ in range(3):
+        hulls = []
+        for _ in range(2):
+            x = rng.normal(size=(rng.integers(8, 40), 3))
+            x *= 0.1 * np.exp(0.5 * rng.normal(size=3)) / np.linalg.norm(x, axis=1)[:, None]
+            hulls.append(x[ConvexHull(x).vertices])
+
+        def values(*x, hulls=hulls):
+            shapes = [PlacedShape(polyhedron_of(hulls[k]), x[k].reshape(3, 3), x[k + 2]) for k in (0, 1)]
+            found = nearest_points(*(convex_shape_of("mesh", shape) for shape in shapes))
+            return np.array([found.distance])
+
+        R = [Rotation.random(300, random_state=rng).as_matrix() for _ in hulls]
+        p = [np.zeros((300, 3)), 0.08 * rng.normal(size=(300, 3))]
+        program = trace_and_optimise(values, {"x0": 9, "x1": 9, "x2": 3, "x3": 3})
+        compiled = CompiledFunction(program, threads=1)
+        signed = np.asarray(compiled(R[0].reshape(-1, 9), R[1].reshape(-1, 9), *p))[:, 0]
+        for k in np.flatnonzero(signed < 0):
+            first, second = (x @ rotation[k].T + at[k] for x, rotation, at in zip(hulls, R, p, strict=True))
+            difference = ConvexHull((first[:, None] - second).reshape(-1, 3))
+            size = np.ptp(first, axis=0).max() + np.ptp(second, axis=0).max()
+            excess.append((-signed[k] + difference.equations[:, 3].max()) / size)
+    excess = np.array(excess)
+    assert len(excess) > 500 and excess.min() > -1e-9
+    assert np.sum(excess > 1e-8) < 0.01 * len(excess) and excess.max() < 1e-2

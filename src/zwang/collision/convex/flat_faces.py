@@ -121,11 +121,11 @@ def point_of_mesh(
         marks, end = faces.over_corners(k, with_corner, (marks, corner))
         contains = less(len(others) - 0.5, sum(marks))
         face = [*(shape.R @ faces.normals[k]), 1.0 * k]
-        at_faces, face_count = _appended(at_faces, face_count, face, contains)
+        at_faces, face_count = appended(at_faces, face_count, face, contains)
         is_side = logical_and(is_edge, logical_and(contains, equal(edge_count, 0)))
         end = select_array(is_edge, end, after)
         ends = [*(shape.p + shape.R @ corner), *(shape.p + shape.R @ end)]
-        at_edges, edge_count = _appended(at_edges, edge_count, ends, logical_or(is_vertex, is_side))
+        at_edges, edge_count = appended(at_edges, edge_count, ends, logical_or(is_vertex, is_side))
         return at_faces, face_count, at_edges, edge_count
 
     carry = (empty(4 * faces.degree), 0.0, empty(6 * faces.degree), 0.0)
@@ -147,16 +147,16 @@ def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any) -> SurfacePo
     at_faces, at_edges, face_count, edge_count = empty(12), empty(18), 0.0, 0.0
     for c in range(3):
         face = [*(signs[c] * shape.R[:, c]), 2.0 * c + where(less(x[c], 0), 1, 0)]
-        at_faces, face_count = _appended(at_faces, face_count, face, at_side[c])
+        at_faces, face_count = appended(at_faces, face_count, face, at_side[c])
         flipped = np.array([-y if k == c else y for k, y in enumerate(corner)])
         ends = [*(shape.p + shape.R @ corner), *(shape.p + shape.R @ flipped)]
         is_edge = logical_and(at_side[c - 1], at_side[c - 2])
-        at_edges, edge_count = _appended(at_edges, edge_count, ends, is_edge)
+        at_edges, edge_count = appended(at_edges, edge_count, ends, is_edge)
     dimension = where(less(2, face_count), VERTEX, where(equal(face_count, 2), EDGE, FACE))
     return SurfacePoint(dimension, at_faces, face_count, at_edges, edge_count)
 
 
-def _appended(array: MutableArray, count: Any, row: list[Any], condition: Any) -> tuple[MutableArray, Any]:
+def appended(array: MutableArray, count: Any, row: list[Any], condition: Any) -> tuple[MutableArray, Any]:
     """The array with one more row, and their number, where the condition holds."""
 
     def append(array: MutableArray, count: Any) -> tuple[MutableArray, Any]:

@@ -48,7 +48,7 @@ def farthest_difference(a: ConvexShape, b: ConvexShape, n: np.ndarray) -> np.nda
     return a.support(n) - b.support(-n)
 
 
-def _better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: OverlapDirection) -> OverlapDirection:
+def better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: OverlapDirection) -> OverlapDirection:
     """The direction n, or the best one so far."""
 
     def compared(best: OverlapDirection) -> OverlapDirection:
@@ -74,7 +74,7 @@ def direction_along_turn(
     turn = new - old
     return for_each(
         [(x,) for x in TURNS],
-        lambda row, best: _better(a, b, unit(old + row[0] * turn)[0], best),
+        lambda row, best: better(a, b, unit(old + row[0] * turn)[0], best),
         OverlapDirection(new * 1.0, inner(new, farthest_difference(a, b, new)), points),
         unroll=False,
     )
@@ -85,7 +85,7 @@ def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -
     normals of meshes and the line of the centres. The axes of meshes with too many faces do not count.
     """
     n = unit(b.centre - a.centre)[0]
-    best = _better(a, b, n, first._replace(normal=first.normal * 1.0))
+    best = better(a, b, n, first._replace(normal=first.normal * 1.0))
     axes = [shape.sides.T if shape.faces or shape.kind != "mesh" else () for shape in (a, b)]
     directions = [*axes[0], *axes[1]]
     directions += [unit(cross(x, y), n)[0] for x in axes[0] for y in axes[1]]
@@ -98,7 +98,7 @@ def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -
     best = fori_loop(
         0,
         len(directions),
-        lambda k, best: _better(a, b, np.array([stored[k, c] for c in range(3)]), best),
+        lambda k, best: better(a, b, np.array([stored[k, c] for c in range(3)]), best),
         best,
         unroll=False,
     )
@@ -108,7 +108,7 @@ def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -
             best = fori_loop(
                 begin,
                 end,
-                lambda k, best, R=shape.sides, s=sign, rows=normals: _better(a, b, s * (R @ rows[k]), best),
+                lambda k, best, R=shape.sides, s=sign, rows=normals: better(a, b, s * (R @ rows[k]), best),
                 best,
             )
     return best
@@ -181,7 +181,7 @@ def _neighbour(a: ConvexShape, b: ConvexShape, width: Any, own: OverlapDirection
     T = contact_frame(n)[1:]
     return for_each(
         NEIGHBOURS,
-        lambda row, best: _better(a, b, unit(n + width * (np.array([row[0], row[1]]) @ T))[0], best),
+        lambda row, best: better(a, b, unit(n + width * (np.array([row[0], row[1]]) @ T))[0], best),
         own,
         unroll=False,
     )

@@ -22,6 +22,7 @@ from zwang.collision.convex.contact_optimality import (
     refined,
     touching_feature,
 )
+from zwang.collision.convex.edge_directions import better_across_edges
 from zwang.collision.convex.gjk import (
     OVERLAP,
     Simplex,
@@ -59,6 +60,7 @@ from zwang.scalar import (
 SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50  # the limit of directions
 NEXT = 1e-3  # [rad] between directions whose points are nearly the same
+SEARCHES = 2  # for a direction that is better than a local minimum, each from a better one
 PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
 
 
@@ -168,8 +170,8 @@ def _least_overlap_of(simplex: Simplex) -> OverlapDirection:
 class OverlapSearch(NamedTuple):
     """The direction of least overlap so far, and A, B and the weights of `Contacting` on it.
 
-    moves: whether the last direction was better. searched: whether the sphere has been searched. directions:
-    number of iterations since.
+    moves: whether the last direction was better. searched: the number of searches for a direction better than
+    a local minimum, `SEARCHES` when one found none. directions: number of iterations since.
     """
 
     least: OverlapDirection
@@ -183,7 +185,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
     """Normal of least penetration, and the points of a and b on it. first: a direction to begin with.
 
     A local minimum of the overlap is found from the best of several directions. If it is deep, there may be
-    others, and a search over the sphere looks for a better one.
+    others, and a search among the edges at it and over the sphere looks for a better one.
     """
 
     def turn(now: OverlapSearch) -> OverlapSearch:
@@ -215,17 +217,21 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         return OverlapSearch(found, points, more, now.searched, now.directions + 1)
 
     def search(now: OverlapSearch) -> OverlapSearch:
-        """A better direction than the local minimum, from which the iteration begins again."""
-        found = searched(a, b, now.least)
+        """A better direction than the local minimum, from which the iteration begins again. The sphere is
+        searched once.
+        """
+        found = better_across_edges(a, b, now.least, *now.on_it[:2])
+        found = cond(equal(now.searched, 0), lambda best: searched(a, b, best), lambda best: best, found)
         more = less(found.overlap, now.least.overlap * (1 - 1e-13) - PROGRESS * scale)
         least = found._replace(
             normal=select_array(more, found.normal, now.least.normal),
             overlap=where(more, found.overlap, now.least.overlap),
         )
-        return OverlapSearch(least, now.on_it, more, 1.0, where(more, 0.0, now.directions))
+        searches = where(more, now.searched + 1, float(SEARCHES))
+        return OverlapSearch(least, now.on_it, more, searches, where(more, 0.0, now.directions))
 
     def is_open(now: OverlapSearch) -> Any:
-        is_deep = logical_and(less(now.searched, 0.5), less(SHALLOW * scale, now.least.overlap))
+        is_deep = logical_and(less(now.searched, SEARCHES - 0.5), less(SHALLOW * scale, now.least.overlap))
         return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
 
     nothing = np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0
