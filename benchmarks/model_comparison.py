@@ -36,6 +36,7 @@ from zwang.mechanism.force_elements import Actuator
 KEYFRAMES, RESTARTS, STEPS, BATCH = 3, 6, 200, 1024
 DRIVEN = (10, 60)  # steps after which driven states are compared
 STATE = ("qpos", "qvel", "ctrl", "act", "mocap_pos", "mocap_quat")
+TOUCH = 1e-9  # [m] of a distance that rounding decides
 MEASURED = 0.4  # seconds of each measurement of speed
 
 
@@ -178,9 +179,12 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
     seconds = time.perf_counter() - begin
     error, more = relative(found.acceleration, data.qacc), {}
     if not error <= AGREES:
+        contacts = contacts_of(m, q, v)
+        distances = [abs(contact.distance) for contact in contacts] + [abs(c.dist) for c in data.contact]
         more = {
             "smooth": error_without_contacts(pair.tight, m, data, by_name),
-            "overlaps": overlap_differences(pair.tight, data, overlapping(m, q, v)),
+            "overlaps": overlap_differences(pair.tight, data, contacts),
+            "touch": min(distances, default=1.0) < TOUCH,
         }
     M = np.zeros((pair.tight.nv, pair.tight.nv))
     mujoco.mj_fullM(pair.tight, data, M)
@@ -196,14 +200,13 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
         report("sensors", name=name, error=errors[worst], worst=worst)
 
 
-def overlapping(m: zw.Mechanism, q: np.ndarray, v: np.ndarray) -> list[Found]:
-    """The contacts of zwang with a negative distance."""
+def contacts_of(m: zw.Mechanism, q: np.ndarray, v: np.ndarray) -> list[Found]:
+    """The contact points of zwang, far ones too."""
     poses = Kinematics(m.tree, q, v).poses
     return [
         Found((pair.a.index, pair.b.index), np.array(point.frame[0], float), float(point.distance))
         for pair in candidate_pairs(m)
         for point in contact_points(pair, poses)
-        if point.distance < 0
     ]
 
 

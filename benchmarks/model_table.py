@@ -209,7 +209,7 @@ def differences(rows: list[Row]) -> str:
 
 def worst(row: Row) -> list[str]:
     """The numbers of active constraint rows where they differ, how the overlaps along the contact normals of
-    both programs differ, and the types of the sensors that differ.
+    both programs differ, whether shapes touch at a distance of zero, and types of sensors that differ.
     """
     rows = [s["rows"] for s in row.states if "rows" in s and s["rows"][0] != s["rows"][1]]
     found = [f"{ours} constraint rows, MuJoCo {theirs}" for ours, theirs in rows[:1]]
@@ -219,6 +219,8 @@ def worst(row: Row) -> list[str]:
         for x, word in zip(differences, ("less", "more"), strict=True)
         if x > OVERLAP
     ]
+    if any(s.get("touch") and not s["qacc"] <= AGREES for s in row.states):
+        found.append("exact touch")
     wrong = [sensor for sensor in row.sensors if not sensor["error"] <= AGREES]
     return found + sorted({f"sensor {sensor['worst']}" for sensor in wrong})
 

@@ -18,7 +18,7 @@ from tests.io.urdfs import INERTIAL, loaded, pendulum, written
 from zwang.errors import LoadError, LoadWarning
 from zwang.io.meshes.collada import read_collada
 from zwang.io.meshes.mesh_files import AssetRoots, MissingAsset, read_mesh
-from zwang.mechanism.geometry import Mesh
+from zwang.mechanism.geometry import Mesh, wrong_faces
 
 
 def with_mesh(name: str, more: str = "") -> str:
@@ -233,6 +233,62 @@ def test_the_last_compiler_element_of_a_model_applies_to_its_included_files(tmp_
     )
     assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(1)
     assert zw.load(path).bodies[0].mass == pytest.approx(1)
+
+
+def test_files_of_the_same_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+    """Also those that a document in another folder names: MuJoCo takes any file of that name if it finds none
+    under the name that it expects.
+    """
+    mesh_in(tmp_path / "one")
+    tetrahedron = (tmp_path / "one" / "t.obj").read_text()
+    names = [f"{folder}{k}" for folder in ("inner", "outer") for k in range(6)]
+    for size, name in enumerate(names, 1):
+        folder = tmp_path / "meshes" / name[:5]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name[5:]}.obj").write_text(tetrahedron.replace("v 1", f"v {size}"))
+    meshes = "".join(f'<mesh name="{name}" file="{name[:5]}/{name[5:]}.obj"/>' for name in names)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "assets.xml").write_text(f"<mujoco><asset>{meshes}</asset></mujoco>")
+    (tmp_path / "robot").mkdir()
+    geoms = "".join(
+        f'<body name="{name}"><freejoint/><geom type="mesh" mesh="{name}" density="6"/></body>'
+        for name in names
+    )
+    path = tmp_path / "robot" / "model.xml"
+    path.write_text(
+        f'<mujoco><compiler meshdir="../meshes"/><include file="../parts/assets.xml"/><worldbody>{geoms}'
+        "</worldbody></mujoco>"
+    )
+    m = zw.load(path, asset_dirs=[tmp_path])
+    assert [m.body(name).mass for name in names] == pytest.approx(range(1, 13))
+
+
+@pytest.mark.parametrize(("height", "is_flat"), [(1e-2, False), (1e-5, True)])
+def test_hulls_that_mujoco_finds_flat_are_computed(height: float, is_flat: bool) -> None:
+    """The hull of a mesh that is nearly flat has two faces in MuJoCo."""
+    text = (
+        '<mujoco><asset><mesh name="roof" vertex="-.2 -.1 0  .2 -.1 0  .2 .1 0  -.2 .1 0  .03 .02 '
+        f'{height}"/></asset><worldbody><geom type="plane" size="1 1 .1"/><body pos="0 0 -.01"><freejoint/>'
+        '<geom type="mesh" mesh="roof" mass="1"/></body></worldbody></mujoco>'
+    )
+    m, model = zw.load("roof.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    assert (model.mesh_polynum[0] < 4) == is_flat == (m.bodies[0].geometry[0].hull is None)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    found = zw.constrained_dynamics(m, data.qpos, data.qvel, np.zeros(6))
+    assert data.ncon >= 3
+    np.testing.assert_allclose(found.acceleration[2], data.qacc[2], rtol=1e-6)
+
+
+def test_faces_with_vertices_in_front_of_them_are_told() -> None:
+    """Such as slivers, whose normals rounding decides."""
+    cube = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
+    corners = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    normals = np.repeat(np.eye(3), 2, axis=0) * np.tile([-1, 1], 3)[:, None]
+    counts, vertices = np.full(6, 4), np.arange(8)
+    assert not wrong_faces(cube, vertices, normals, counts, np.ravel(corners)).any()
+    normals[3] *= -1
+    assert np.flatnonzero(wrong_faces(cube, vertices, normals, counts, np.ravel(corners))).tolist() == [3]
 
 
 def test_meshes_outside_the_folder_of_an_mjcf_file_need_asset_dirs(tmp_path: Path) -> None:

@@ -420,20 +420,30 @@ class HeightField(Geometry):
         return vertices, np.concatenate([one, two])
 
 
+def wrong_faces(
+    points: np.ndarray, vertices: np.ndarray, normals: np.ndarray, counts: np.ndarray, corners: np.ndarray
+) -> np.ndarray:
+    """For each face of a hull (m,) whether a vertex of the hull is in front of it, or a corner is not on it.
+
+    points (n, 3): of the mesh; the others: as in `MeshHull`.
+    """
+    at, first = points[corners], np.cumsum([0, *counts[:-1]])
+    offsets = np.einsum("ij,ij->i", normals, at[first])
+    off = abs(np.einsum("ij,ij->i", np.repeat(normals, counts, axis=0), at) - np.repeat(offsets, counts))
+    outside = (normals @ points[vertices].T).max(axis=1) - offsets
+    allowed = HULL_TOLERANCE * np.ptp(points[vertices], axis=0).max()
+    return np.maximum(np.maximum.reduceat(off, first), outside) > allowed
+
+
 def _check_hull(hull: MeshHull, vertices: np.ndarray, where: str) -> None:
     """Raises DescriptionError if a hull is not that of a mesh with these vertices (n, 3)."""
-    chosen, counts = np.asarray(hull.vertices), np.asarray(hull.counts)
+    chosen = np.asarray(hull.vertices)
     if chosen.min() < 0 or chosen.max() >= len(vertices):
         raise DescriptionError(
             f"the hull of {where} has a vertex index out of range; there are {len(vertices)} vertices"
         )
-    normals, corners = np.asarray(hull.normals), vertices[np.asarray(hull.corners)]
-    first = np.cumsum([0, *counts[:-1]])
-    offsets = np.einsum("ij,ij->i", normals, corners[first])
-    aside = np.einsum("ij,ij->i", np.repeat(normals, counts, axis=0), corners) - np.repeat(offsets, counts)
-    outside = normals @ vertices[chosen].T - offsets[:, None]
-    allowed = HULL_TOLERANCE * np.ptp(vertices[chosen], axis=0).max()
-    if max(abs(aside).max(), outside.max()) > allowed:
+    faces = (np.asarray(x) for x in (hull.normals, hull.counts, hull.corners))
+    if wrong_faces(vertices, chosen, *faces).any():
         raise DescriptionError(
             f"the hull of {where} is not that of its vertices; compute it again, or leave it out"
         )

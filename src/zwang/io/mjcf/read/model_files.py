@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -148,9 +149,15 @@ class _FileReader:
             self._visit(document, *inside, assets)
 
     def _asset(self, element: Element, inner: str, folder: PurePosixPath) -> None:
-        key = str(PurePosixPath(inner) / element.attributes["file"])
+        """Read the file of a mesh or height field; `folder` is that of its document.
+
+        It is stored under the name by which MuJoCo looks for it, with the folder of an included document.
+        Where it finds no such name, MuJoCo takes any file of the same name in another folder.
+        """
+        file = element.attributes["file"]
+        key = posixpath.normpath(PurePosixPath(inner) / folder / file)
         if key not in self.files.assets:
-            path = self._find(element, key, folder)
+            path = self._find(element, str(PurePosixPath(inner) / file), folder)
             if path.suffix.lower() in _CHECKED_FORMATS:
                 # MuJoCo never reads a damaged file; it completes points to their convex hull
                 read_mesh(path, f"{element.location}: {element.title}", points=True)
@@ -249,6 +256,8 @@ def _check_sizes(element: Element) -> None:
             )
     if element.name == "mesh" and "builtin" in element.attributes:
         words = element.attributes.get("params", "").split()
+        if element.attributes["builtin"] == "wedge":
+            words = words[:2]  # of the five, those that are counts
         points = math.prod(max(1.0, _size(word)) for word in words)
         if points > MOST_POINTS:
             raise element.error(

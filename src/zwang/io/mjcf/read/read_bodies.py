@@ -24,6 +24,7 @@ from zwang.mechanism.geometry import (
     Plane,
     Sphere,
     Surface,
+    wrong_faces,
 )
 from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
 from zwang.mechanism.numbers import Matrix3
@@ -239,10 +240,10 @@ def _of_kind(m: Any, g: int, kind: int, size: list[float], common: dict[str, Any
 
 
 def _hull(m: Any, mesh: int) -> MeshHull | None:
-    """The convex hull of this mesh that MuJoCo's compiler found, if it was to find any.
+    """The convex hull of this mesh that MuJoCo's compiler found, if it was to find any that is not flat.
 
-    The graph of a mesh begins with the numbers of its vertices and triangles, then an address for each
-    vertex, then the vertices.
+    Faces of its hull that are slivers, whose normals rounding decides, are left out. The graph of a mesh
+    begins with the numbers of its vertices and triangles, then an address for each vertex, then the vertices.
     """
     graph, polygon = int(m.mesh_graphadr[mesh]), int(m.mesh_polyadr[mesh])
     polygons = slice(polygon, polygon + int(m.mesh_polynum[mesh]))
@@ -253,6 +254,12 @@ def _hull(m: Any, mesh: int) -> MeshHull | None:
     vertices: Any = np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])
     corners: Any = np.array(m.mesh_polyvert[first : first + int(counts.sum())], int)
     normals: Any = np.array(m.mesh_polynormal[polygons], float)
+    start = int(m.mesh_vertadr[mesh])
+    points: Any = np.array(m.mesh_vert[start : start + int(m.mesh_vertnum[mesh])], float)
+    kept = ~wrong_faces(points, vertices, normals, counts, corners)
+    normals, corners, counts = normals[kept], corners[np.repeat(kept, counts)], counts[kept]
+    if len(vertices) < 4 or len(counts) < 4:
+        return None
     return MeshHull(vertices=vertices, normals=normals, counts=counts, corners=corners)
 
 
