@@ -42,7 +42,9 @@ An entry `-` was not measured. The counts tell how many files of each source wer
 are listed. Contacts are unique only up to the choice of the points of a manifold and, for shapes with many
 small faces, the accuracy of the search for the deepest point; contacts at a distance of zero, and normals of
 shapes whose axes meet, are decided by rounding. Where accelerations differ by more than 1e-6, the section on
-differences tells the error that remains without contacts.
+differences tells the error that remains without contacts. Of shapes that overlap it tells by how much the
+overlap along zwang's normal is less or more than that along MuJoCo's, computed independently: the penetration
+depth is the least of all. "Exact touch" is a distance of zero, up to rounding.
 
 `python -m tests.oracles.random_mjcf 300` compares 300 random models, of trees with all kinds of joints and
 shapes, actuators, tendons, equalities, sensors and options. The models that differ have overlaps so deep that
