@@ -405,3 +405,37 @@ def test_a_step_that_fails_has_no_derivatives():
     q[0, 0] = np.nan
     both = fast.step_derivatives(q, np.zeros((2, 9)), np.zeros((2, 6)))
     assert np.isnan(both.A[0]).all() and np.isfinite(both.A[1]).all()
+
+
+NEAR_FLOOR = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/>
+<body pos="0 0 .1"><freejoint/><geom type="sphere" size=".1" mass="1"/></body>
+<body pos="0 0 2"><joint name="hinge" axis="0 1 0"/><geom type="sphere" size=".1" mass="1" contype="0"
+conaffinity="0"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("with_friction", [False, True])
+def test_a_contact_that_is_about_to_begin_is_marked_beside_laws_of_friction(with_friction):
+    m = read_mjcf("model.xml", text=NEAR_FLOOR)
+    if with_friction:
+        law = zw.CoulombFriction("law", joint="hinge", coefficient=0.1, radius=0.01)
+        m = m.replace(constraints=(*m.constraints, law))
+    q = np.tile(np.array(m.home or m.neutral, float), (2, 1))
+    q[:, 2] += [5e-7, 1e-3]
+    v = np.zeros((2, m.nv))
+    v[:, -1] = 1.0
+    found = zw.compile(m).step_derivatives(q, v, np.zeros((2, m.nv)), integrator="rk4")
+    assert found.switching.tolist() == [True, False]
+
+
+ADHESIVE = """<mujoco><worldbody><geom name="plate" type="box" size=".5 .5 .5" pos="0 0 -.5"/>
+<body name="ball" pos="0 0 .12"><freejoint/><geom type="sphere" size=".1" mass="1" gap=".05" margin=".05"/>
+</body></worldbody><actuator><adhesion body="ball" ctrlrange="0 1" gain="2"/></actuator></mujoco>"""
+
+
+def test_the_kinks_of_adhesive_contacts_in_the_gap_are_marked():
+    """Above the middle of a face, and where the nearest point passes from the face to its edge."""
+    m = read_mjcf("model.xml", text=ADHESIVE)
+    q = np.tile(np.array(m.home or m.neutral, float), (2, 1))
+    q[1, 0] = 0.5
+    found = zw.compile(m).step_derivatives(q, np.zeros((2, 6)), np.ones((2, 1)))
+    assert found.switching.tolist() == [False, True]

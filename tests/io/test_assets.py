@@ -235,7 +235,10 @@ def test_the_last_compiler_element_of_a_model_applies_to_its_included_files(tmp_
     assert zw.load(path).bodies[0].mass == pytest.approx(1)
 
 
-def test_files_of_the_same_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [False, True], ids=["elsewhere", "in its folder"])
+def test_files_of_the_same_name_in_two_folders_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
     """Also those that a document in another folder names: MuJoCo takes any file of that name if it finds none
     under the name that it expects.
     """
@@ -259,8 +262,46 @@ def test_files_of_the_same_name_in_two_folders_are_told_apart(tmp_path: Path) ->
         f'<mujoco><compiler meshdir="../meshes"/><include file="../parts/assets.xml"/><worldbody>{geoms}'
         "</worldbody></mujoco>"
     )
+    if inside:
+        monkeypatch.chdir(path.parent)
     m = zw.load(path, asset_dirs=[tmp_path])
     assert [m.body(name).mass for name in names] == pytest.approx(range(1, 13))
+
+
+def test_meshes_of_attached_models_are_their_own(tmp_path: Path) -> None:
+    """Each has a file of the same name in a folder of its own."""
+    for size, part in enumerate(("arm", "hand"), 1):
+        (tmp_path / part).mkdir()
+        mesh_in(tmp_path / part / "meshes")
+        corners = (tmp_path / part / "meshes" / "t.obj").read_text()
+        (tmp_path / part / "meshes" / "t.obj").write_text(corners.replace("v 1", f"v {size}"))
+        (tmp_path / part / f"{part}.xml").write_text(
+            '<mujoco><compiler meshdir="meshes"/><asset><mesh name="t" file="t.obj"/></asset><worldbody>'
+            f'<body name="{part}"><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody>'
+            "</mujoco>"
+        )
+    models = "".join(f'<model name="{part}" file="{part}/{part}.xml"/>' for part in ("arm", "hand"))
+    attached = "".join(f'<attach model="{part}" body="{part}" prefix="{part}_"/>' for part in ("arm", "hand"))
+    path = tmp_path / "model.xml"
+    path.write_text(f"<mujoco><asset>{models}</asset><worldbody>{attached}</worldbody></mujoco>")
+    masses = mujoco.MjModel.from_xml_path(str(path)).body_mass[1:]
+    assert [body.mass for body in zw.load(path).bodies] == pytest.approx(masses.tolist())
+    assert sorted(masses) == pytest.approx([1, 2])
+
+
+def test_files_that_mujoco_would_confuse_are_told(tmp_path: Path) -> None:
+    """A file of an included document in a folder, and one that the model has in a folder of this name."""
+    for folder in ("meshes", "meshes/sub", "sub"):
+        mesh_in(tmp_path / folder)
+    include = '<mujoco><asset><mesh name="a" file="t.obj"/></asset></mujoco>'
+    (tmp_path / "sub" / "inc.xml").write_text(include)
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<mujoco><compiler meshdir="meshes"/><include file="sub/inc.xml"/>'
+        '<asset><mesh name="b" file="sub/t.obj"/></asset></mujoco>'
+    )
+    with pytest.raises(LoadError, match="rename"):
+        zw.load(path)
 
 
 @pytest.mark.parametrize(("height", "is_flat"), [(1e-2, False), (1e-5, True)])

@@ -138,7 +138,11 @@ def _group_key(pair: Pair) -> Hashable:
     softness = tuple(pair.solref), tuple(pair.solreffriction), tuple(pair.solimp)
     own: Hashable = (is_fixed_to_world(pair.a), is_fixed_to_world(pair.b), *softness)
     if pair.kinds in CONVEX:
-        own = (len(pair.solreffriction), tuple(pair.solimp[-1:]))
+        own = (
+            len(pair.solreffriction),
+            tuple(pair.solimp[-1:]),
+            pair.explicit,
+        )  # explicit ones have no order
     return *pair.kinds, _grid(pair.a), _grid(pair.b), own, pair.condim
 
 

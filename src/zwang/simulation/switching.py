@@ -171,23 +171,24 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     found: Any = 0.0 > 1.0
     if {"contact", "constraint"} & set(mechanism.options.disabled):
         return found
-    for group in motion.found.rows.row_groups:
+    soft = [pair for pair in candidate_pairs(mechanism) if not is_hard_contact(pair)]
+    groups = motion.found.rows.row_groups
+    for group in groups:
         if not group.hard:
             found = logical_or(found, group.nearest_change < CLOSE)
-    kinked = [
-        with_search_margin(pair) if is_hard_contact(pair) else pair
-        for pair in candidate_pairs(mechanism)
-        if pair.kinds not in SMOOTH
-    ]
-    shapes = StoredPlacements(kinked, motion.kinematics.poses)
-    for group in pair_groups(kinked, [is_hard_contact(pair) for pair in kinked]):
-        found = _any_kink(group, shapes, found)
     # adhesion acts from the gap on
-    adhesive = {f.body for f in mechanism.forces if isinstance(f, Actuator) and f.body is not None}
-    pairs = [pair for pair in adhesive_pairs(mechanism, adhesive) if not is_hard_contact(pair)]
+    bodies = {f.body for f in mechanism.forces if isinstance(f, Actuator) and f.body is not None}
+    adhesive = [pair for pair in adhesive_pairs(mechanism, bodies) if not is_hard_contact(pair)]
+    pairs = [*adhesive, *(() if groups else soft)]  # rows in one table, for laws of friction, have no groups
     shapes = StoredPlacements(pairs, motion.kinematics.poses)
     for group in pair_groups(pairs, [() for _ in pairs]):
         found = _any_near_change(group, shapes, found)
+    hard = [with_search_margin(pair) for pair in candidate_pairs(mechanism) if is_hard_contact(pair)]
+    kinked = [pair for pair in (*hard, *soft, *adhesive) if pair.kinds not in SMOOTH]
+    shapes = StoredPlacements(kinked, motion.kinematics.poses)
+    forms = [(is_hard_contact(pair), len(pair.solimp)) for pair in kinked]  # adhesion has no softness
+    for group in pair_groups(kinked, forms):
+        found = _any_kink(group, shapes, found)
     return found
 
 

@@ -212,8 +212,8 @@ def _derivatives(
     next_velocity: Any,
     accelerations: Sequence[MutableArray | None],
 ) -> tuple[MutableArray, np.ndarray]:
-    """[A B] (n, columns), and the sum (1,) of its elements, from the derivatives of the accelerations, parts
-    in the rows of arrays that are added.
+    """[A B] (n, columns) from the derivatives of the accelerations, parts in the rows of arrays that are
+    added, and a number (1,) that is finite only if all elements are.
     """
     s, m, control, nv, nz = system.s, system.m, system.control, system.m.nv, len(state.z)
     found = zeros((2 * nv + nz, 2 * nv + nz + len(control)))

@@ -19,7 +19,19 @@ from zwang.collision.convex.gjk import inner
 from zwang.collision.convex.least_overlap import OverlapDirection, better
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.convex.support_functions import ConvexShape
-from zwang.scalar import MutableArray, empty, fori_loop, lane_maximum, less, logical_and, not_equal, where
+from zwang.scalar import (
+    MutableArray,
+    cond,
+    empty,
+    fori_loop,
+    lane_maximum,
+    less,
+    logical_and,
+    not_equal,
+    where,
+)
+
+MOST_EDGES = 40  # at a corner of a mesh; with more, as at the tip of a cone, they would be too many to cross
 
 
 def better_across_edges(
@@ -39,7 +51,9 @@ def better_across_edges(
 
         def with_second(j: Any, best: OverlapDirection) -> OverlapDirection:
             d = unit(cross(x, np.array([second[3 * j + c] for c in range(3)])), normal)[0]
-            return better(a, b, d * where(less(inner(d, normal), 0), -1.0, 1.0), best)
+            d = d * where(less(inner(d, normal), 0), -1.0, 1.0)
+            is_pair = logical_and(less(1.0 * i, m), less(1.0 * j, n))  # other worlds may have more edges
+            return cond(is_pair, lambda best: better(a, b, d, best), lambda best: best, best)
 
         return fori_loop(0, lane_maximum(n, second.shape[0] // 3), with_second, best)
 
@@ -51,7 +65,7 @@ def _edges_at(shape: ConvexShape, corners: np.ndarray, towards: np.ndarray) -> t
     farthest along a direction; and their number.
     """
     faces = polyhedron_of(shape.placed.sizes).faces() if shape.kind == "mesh" else None
-    if faces is None:
+    if faces is None or faces.degree > MOST_EDGES:
         found = empty(9)
         for k, x in enumerate(shape.sides.T.ravel()):
             found = found.set(k, x * 1.0)

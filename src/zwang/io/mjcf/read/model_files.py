@@ -77,7 +77,9 @@ def read_model_files(
         raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
     files = Files(content, path.name, root)
     roots = replace(AssetRoots.of(path, asset_dirs), argument="asset_dirs")
-    _FileReader(files, roots).visit_model(root, (), PurePosixPath())
+    reader = _FileReader(files, roots)
+    reader.visit_model(root, (), PurePosixPath())
+    files.assets = reader.short | files.assets
     return files
 
 
@@ -100,13 +102,15 @@ class _FileReader:
         self.files, self.roots = files, roots
         self.models = 0
         self.elements = self.copies = 0
+        self.paths: dict[str, Path] = {}  # of the assets, by their names
+        self.short: dict[str, bytes] = {}  # the assets by their names without the folders of documents
 
     def visit_model(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
         """Read the files of a model with a compiler element of its own: the given one, or an attached one."""
         assets = _Assets()
         self._visit(root, chain, folder, assets)
         for element, inner in assets.elements:
-            self._asset(element, assets.folders.get(element.name, ""), inner)
+            self._asset(element, assets.folders.get(element.name, ""), inner, folder)
 
     def _visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath, assets: _Assets) -> None:
         """Validate a document and read those that it names; `chain` are the documents that include it."""
@@ -148,16 +152,24 @@ class _FileReader:
         else:
             self._visit(document, *inside, assets)
 
-    def _asset(self, element: Element, inner: str, folder: PurePosixPath) -> None:
-        """Read the file of a mesh or height field; `folder` is that of its document.
+    def _asset(self, element: Element, inner: str, folder: PurePosixPath, model: PurePosixPath) -> None:
+        """Read the file of a mesh or height field; inner: the folder of such files, folder, model: those of
+        its document and of its model.
 
-        It is stored under the name by which MuJoCo looks for it, with the folder of an included document.
-        Where it finds no such name, MuJoCo takes any file of the same name in another folder.
+        It is stored under the name by which MuJoCo looks for it, with the folder of an included document, and
+        under the name without, by which MuJoCo looks if such a file exists in the working directory. Where it
+        finds no such name, MuJoCo takes any file of the same name in another folder.
         """
-        file = element.attributes["file"]
-        key = posixpath.normpath(PurePosixPath(inner) / folder / file)
+        name = str(PurePosixPath(inner) / element.attributes["file"])
+        within = PurePosixPath(posixpath.relpath(folder, model))
+        key = posixpath.normpath(model / inner / within / element.attributes["file"])
+        path = self._find(element, name, folder).resolve()
+        if self.paths.setdefault(key, path) != path:
+            raise element.error(
+                f"{element.title}: MuJoCo would confuse its file with {str(self.paths[key])!r}, as both are "
+                f"{key!r} to it; rename one of them"
+            )
         if key not in self.files.assets:
-            path = self._find(element, str(PurePosixPath(inner) / file), folder)
             if path.suffix.lower() in _CHECKED_FORMATS:
                 # MuJoCo never reads a damaged file; it completes points to their convex hull
                 read_mesh(path, f"{element.location}: {element.title}", points=True)
@@ -165,6 +177,7 @@ class _FileReader:
             if element.name == "hfield":
                 _check_heights(element, data)
             self.files.assets[key] = data
+        self.short.setdefault(name, self.files.assets[key])
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
         where = f"{element.location}: {element.title}"
@@ -256,9 +269,8 @@ def _check_sizes(element: Element) -> None:
             )
     if element.name == "mesh" and "builtin" in element.attributes:
         words = element.attributes.get("params", "").split()
-        if element.attributes["builtin"] == "wedge":
-            words = words[:2]  # of the five, those that are counts
-        points = math.prod(max(1.0, _size(word)) for word in words)
+        counts = words[:2] if element.attributes["builtin"] == "wedge" else words  # the others are angles
+        points = math.prod(max(1.0, _size(word)) for word in counts)
         if points > MOST_POINTS:
             raise element.error(
                 f"{element.title} has the params {' '.join(words)!r}: too large; the limit is {MOST_POINTS} "
