@@ -300,6 +300,10 @@ def test_files_that_mujoco_would_confuse_are_told(tmp_path: Path) -> None:
         '<mujoco><compiler meshdir="meshes"/><include file="sub/inc.xml"/>'
         '<asset><mesh name="b" file="sub/t.obj"/></asset></mujoco>'
     )
+    with_same = path.read_text().replace("</mujoco>", "<worldbody><body/></worldbody></mujoco>")
+    assert zw.load(path, text=with_same).nv == 0  # the files are equal
+    mesh = tmp_path / "meshes" / "sub" / "t.obj"
+    mesh.write_text(mesh.read_text().replace("v 1", "v 2"))
     with pytest.raises(LoadError, match="rename"):
         zw.load(path)
 

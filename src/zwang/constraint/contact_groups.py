@@ -42,16 +42,7 @@ from zwang.constraint.row_arrays import WRENCH, RowArrays
 from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, WarmStart, no_rows
 from zwang.constraint.world_rows import Gathering, world_rows
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import (
-    ActiveIndices,
-    AppendedIndices,
-    MutableArray,
-    absolute,
-    cond,
-    empty,
-    minimum,
-    zeros,
-)
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, zeros
 from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
@@ -143,15 +134,13 @@ class _Layout(NamedTuple):
 
 class _Filling(NamedTuple):
     """The storage of the rows of a group, `RowArrays` or `Gathering`, while they are filled in; active
-    (count,): 1 where a block is, else 0; indices: of its active blocks, in a swept group. any_active,
-    nearest_change: see `RowGroup`.
+    (count,): 1 where a block is, else 0; indices: of its active blocks, in a swept group.
     """
 
     storage: Any
     active: MutableArray
     indices: AppendedIndices | None
     any_active: Any
-    nearest_change: Any
 
     def flagged(self, block: Any, flag: float) -> _Filling:
         """The storage of a swept group with the flag of a block."""
@@ -285,10 +274,9 @@ def over_active_contacts(
     number: Any,
     function: Callable[[Any, int, Pair, ContactPoint], Any],
     carry: Any,
-    seen: Callable[[Any, Pair, ContactPoint], Any] = lambda carry, pair, point: carry,
 ) -> Any:
     """The carry after function(carry, k, pair, point) for every contact point k of a pair that is active in
-    some world; before, after seen(carry, pair, point), whether it is active or not.
+    some world.
     """
     pair, hard = group.pair(number), is_hard_contact(group.first)
     pair = with_search_margin(pair) if hard else pair
@@ -300,7 +288,7 @@ def over_active_contacts(
             if hard:
                 v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
                 velocity = v[:3] + cross(v[3:], point.position)
-            active, carry = is_active(context, pair, point, velocity), seen(carry, pair, point)
+            active = is_active(context, pair, point, velocity)
             carry = cond(active, lambda t, k=k, point=point: function(t, k, pair, point), lambda t: t, carry)
         return carry
 
@@ -344,7 +332,7 @@ def _filled(
         for block in blocks:
             filling = filling.flagged(block, 0.0)
         filling = over_active_contacts(
-            context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), filling, seen
+            context, group, kinematics, number, lambda t, *point: store_rows(t, number, *point), filling
         )
         for block in blocks:
             filling = filling.appended(block)
@@ -362,12 +350,8 @@ def _filled(
             storage=storage, active=filling.active.set(block, 1.0), any_active=True
         )
 
-    def seen(filling: _Filling, pair: Pair, point: ContactPoint) -> _Filling:
-        change = absolute(point.distance - pair.margin)
-        return filling._replace(nearest_change=minimum(filling.nearest_change, change))
-
     indices = AppendedIndices.none(layout.blocks) if swept else None
-    start = _Filling(storage, zeros(layout.blocks), indices, any_active=False, nearest_change=FAR)
+    start = _Filling(storage, zeros(layout.blocks), indices, any_active=False)
     is_short = len(group) <= (1 if group.first.kinds in CONVEX else UNROLLED_PAIRS)
     return over_near_pairs(group, kinematics.shapes, visit, start, beyond_margin=hard, unroll=is_short)
 
@@ -383,7 +367,7 @@ def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dic
         tuple(links_of_pair(pair) for pair in group.pairs for _ in points),
         tuple(own for own in layout.columns for _ in points), arrays, layout.row, layout.entry,
         any(layout.template.hard), filled.active, _cones(group, layout.template), filled.any_active,
-        ActiveIndices(filled.active) if filled.indices is None else filled.indices, filled.nearest_change,
+        ActiveIndices(filled.active) if filled.indices is None else filled.indices,
     )  # fmt: skip
 
 

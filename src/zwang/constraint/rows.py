@@ -147,8 +147,7 @@ class RowGroup:
     so that J^T f is the wrench on it. arrays: those of the rows, defined where a block is active; row, entry:
     the first of this group's rows, and of its entries of J, there. hard: whether R = 0. active (count,): 1
     where a block is, else 0. cone: that of block k, or None. any_active: whether any block is active.
-    active_indices: the active ones. nearest_change [m]: the least distance by which a contact point of shapes
-    that are near each other is from becoming active or inactive.
+    active_indices: the active ones.
     """
 
     kinds: tuple[str, ...]
@@ -164,7 +163,6 @@ class RowGroup:
     cone: Callable[[Any], Cone | None]
     any_active: Any
     active_indices: IndexSet
-    nearest_change: Any = np.inf
 
     def __len__(self) -> int:
         return len(self.names)

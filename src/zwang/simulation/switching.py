@@ -171,58 +171,38 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     found: Any = 0.0 > 1.0
     if {"contact", "constraint"} & set(mechanism.options.disabled):
         return found
-    soft = [pair for pair in candidate_pairs(mechanism) if not is_hard_contact(pair)]
-    groups = motion.found.rows.row_groups
-    for group in groups:
-        if not group.hard:
-            found = logical_or(found, group.nearest_change < CLOSE)
+    pairs = [
+        with_search_margin(pair) if is_hard_contact(pair) else pair
+        for pair in candidate_pairs(mechanism)
+        if not is_hard_contact(pair) or pair.kinds not in SMOOTH
+    ]
     # adhesion acts from the gap on
-    bodies = {f.body for f in mechanism.forces if isinstance(f, Actuator) and f.body is not None}
-    adhesive = [pair for pair in adhesive_pairs(mechanism, bodies) if not is_hard_contact(pair)]
-    pairs = [*adhesive, *(() if groups else soft)]  # rows in one table, for laws of friction, have no groups
+    adhesive = {f.body for f in mechanism.forces if isinstance(f, Actuator) and f.body is not None}
+    pairs += [pair for pair in adhesive_pairs(mechanism, adhesive) if not is_hard_contact(pair)]
     shapes = StoredPlacements(pairs, motion.kinematics.poses)
-    for group in pair_groups(pairs, [() for _ in pairs]):
-        found = _any_near_change(group, shapes, found)
-    hard = [with_search_margin(pair) for pair in candidate_pairs(mechanism) if is_hard_contact(pair)]
-    kinked = [pair for pair in (*hard, *soft, *adhesive) if pair.kinds not in SMOOTH]
-    shapes = StoredPlacements(kinked, motion.kinematics.poses)
-    forms = [(is_hard_contact(pair), len(pair.solimp)) for pair in kinked]  # adhesion has no softness
-    for group in pair_groups(kinked, forms):
-        found = _any_kink(group, shapes, found)
+    for group in pair_groups(pairs, [is_hard_contact(pair) for pair in pairs]):
+        soft, smooth = not is_hard_contact(group.first), group.first.kinds in SMOOTH
+
+        def visit(
+            number: Any, found: Any, group: PairGroup = group, soft: bool = soft, smooth: bool = smooth
+        ) -> Any:
+            pair, (a, b) = group.pair(number), group.placed(number, shapes)
+
+            def changes(found: Any) -> Any:
+                points = contact_points_between(pair, a, b)
+                beyond = [point.distance - pair.margin for point in points]
+                for x in beyond if soft else ():
+                    found = logical_or(found, absolute(x) < CLOSE)
+                if smooth:
+                    return found
+                near = reduce(logical_or, [x < NEAR for x in beyond])
+                kinks = cond(near, lambda: has_kink(pair, a, b, points, CLOSE), lambda: 0.0 > 1.0)
+                return logical_or(found, kinks)
+
+            return cond(bounding_volumes_overlap(pair, a, b), changes, lambda found: found, found)
+
+        found = over_near_pairs(group, shapes, visit, found, beyond_margin=not soft)
     return found
-
-
-def _any_kink(group: PairGroup, shapes: StoredPlacements, found: Any) -> Any:
-    """Whether a contact point of a group has a kink, or `found`."""
-
-    def visit(number: Any, found: Any) -> Any:
-        pair, (a, b) = group.pair(number), group.placed(number, shapes)
-
-        def kinks(found: Any) -> Any:
-            points = contact_points_between(pair, a, b)
-            near = reduce(logical_or, [point.distance - pair.margin < NEAR for point in points])
-            own = cond(near, lambda: has_kink(pair, a, b, points, CLOSE), lambda: 0.0 > 1.0)
-            return logical_or(found, own)
-
-        return cond(bounding_volumes_overlap(pair, a, b), kinks, lambda found: found, found)
-
-    return over_near_pairs(group, shapes, visit, found, beyond_margin=is_hard_contact(group.first))
-
-
-def _any_near_change(group: PairGroup, shapes: StoredPlacements, found: Any) -> Any:
-    """Whether the distance of a contact point of a group is close to the margin, or `found`."""
-
-    def visit(number: Any, found: Any) -> Any:
-        pair, (a, b) = group.pair(number), group.placed(number, shapes)
-
-        def changes(found: Any) -> Any:
-            for point in contact_points_between(pair, a, b):
-                found = logical_or(found, absolute(point.distance - pair.margin) < CLOSE)
-            return found
-
-        return cond(bounding_volumes_overlap(pair, a, b), changes, lambda found: found, found)
-
-    return over_near_pairs(group, shapes, visit, found)
 
 
 def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray, h: Any) -> Any:

@@ -164,20 +164,26 @@ class _FileReader:
         within = PurePosixPath(posixpath.relpath(folder, model))
         key = posixpath.normpath(model / inner / within / element.attributes["file"])
         path = self._find(element, name, folder).resolve()
-        if self.paths.setdefault(key, path) != path:
+        if self.paths.setdefault(key, path) != path and self.files.assets[key] != read_bytes(
+            path, element.location, largest=LARGEST_MESH
+        ):
             raise element.error(
                 f"{element.title}: MuJoCo would confuse its file with {str(self.paths[key])!r}, as both are "
                 f"{key!r} to it; rename one of them"
             )
         if key not in self.files.assets:
-            if path.suffix.lower() in _CHECKED_FORMATS:
-                # MuJoCo never reads a damaged file; it completes points to their convex hull
-                read_mesh(path, f"{element.location}: {element.title}", points=True)
-            data = read_bytes(path, element.location, largest=LARGEST_MESH)
-            if element.name == "hfield":
-                _check_heights(element, data)
-            self.files.assets[key] = data
+            self.files.assets[key] = self._checked_data(element, path)
         self.short.setdefault(name, self.files.assets[key])
+
+    def _checked_data(self, element: Element, path: Path) -> bytes:
+        """The content of the file of a mesh or height field. Raises LoadError for a damaged or large one."""
+        if path.suffix.lower() in _CHECKED_FORMATS:
+            # MuJoCo never reads a damaged file; it completes points to their convex hull
+            read_mesh(path, f"{element.location}: {element.title}", points=True)
+        data = read_bytes(path, element.location, largest=LARGEST_MESH)
+        if element.name == "hfield":
+            _check_heights(element, data)
+        return data
 
     def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
         where = f"{element.location}: {element.title}"
