@@ -22,6 +22,7 @@ from zwang.scalar import MutableArray, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
 VALUES = "friction", "solref", "solreffriction", "solimp", "margin", "gap"  # of a pair, read by index
+UNROLLED_PAIRS = 2
 _POSE_SIZE = 12  # entries of R and p
 
 
@@ -64,6 +65,13 @@ class PairGroup:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    @property
+    def is_unrolled(self) -> bool:
+        """Whether the loop over so few pairs is unrolled. The search for contact points without a closed form
+        is a long program, of which one is enough.
+        """
+        return len(self) <= (1 if self.first.kinds in CONVEX else UNROLLED_PAIRS)
 
     @cached_property
     def _polyhedra(self) -> PolyhedronTables:

@@ -46,7 +46,6 @@ from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, emp
 from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
-UNROLLED_PAIRS = 2  # the loop over so few pairs of a group is unrolled, if their points have a closed form
 LINK_COLUMNS = 6  # of J by the spatial velocity of a link; shorter paths have no more velocities
 MOST_FIXED_COLUMNS = 12  # of J by velocities where the spatial velocity of one link suffices
 COLUMN_MULTIPLE = 4  # the columns of a pair are padded to a multiple of this
@@ -352,8 +351,9 @@ def _filled(
 
     indices = AppendedIndices.none(layout.blocks) if swept else None
     start = _Filling(storage, zeros(layout.blocks), indices, any_active=False)
-    is_short = len(group) <= (1 if group.first.kinds in CONVEX else UNROLLED_PAIRS)
-    return over_near_pairs(group, kinematics.shapes, visit, start, beyond_margin=hard, unroll=is_short)
+    return over_near_pairs(
+        group, kinematics.shapes, visit, start, beyond_margin=hard, unroll=group.is_unrolled
+    )
 
 
 def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dict[int, int]) -> RowGroup:

@@ -23,7 +23,7 @@ from zwang.algebra.rotations import cross
 from zwang.collision import Pair, PairGroup, contact_points_between, pair_groups
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact
-from zwang.constraint.contact_groups import UNROLLED_PAIRS, contact_rows, group_kinematics, links_of
+from zwang.constraint.contact_groups import contact_rows, group_kinematics, links_of
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import is_hard_constraint, rows_of_constraint
 from zwang.constraint.limit import limit_rows
@@ -90,7 +90,7 @@ def _over_contact_points(
                 carry = function(point.distance, u, carry)
             return carry
 
-        carry = fori_loop(0, len(group), visit, carry, unroll=len(group) <= UNROLLED_PAIRS)
+        carry = fori_loop(0, len(group), visit, carry, unroll=group.is_unrolled)
     return carry
 
 
