@@ -52,6 +52,7 @@ TRANSFER = ("data", "world_stride", "element_stride", "time_stride", "size", "po
 # An operand of a universal function for a rollout: whether it has an axis of time before that of its elements
 OPERAND = ("has_time", "size", "position")
 STACK_BYTES = 4096  # largest size of buffers on the stack
+CACHE_BYTES = 1 << 20  # of states that a second-level cache holds
 
 BATCH_PARAMETERS = "ptr %args, ptr %dimensions, ptr %strides, ptr %kernel, ptr %dispatch"
 ROLLOUT_PARAMETERS = "ptr %rollout, i64 %begin, i64 %count, ptr %kernel"
@@ -71,7 +72,11 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         _rollout(lanes),
         _rollout_batch(),
         fill_template(
-            "prefetch_inputs", transfer=_transfer("%p"), width=lanes.width, real_bytes=lanes.scalar_bytes
+            "prefetch_inputs",
+            transfer=_transfer("%p"),
+            width=lanes.width,
+            real_bytes=lanes.scalar_bytes,
+            cache_bytes=CACHE_BYTES,
         ),
         fill_template("read_inputs", transfer=_transfer("%p"), real=lanes.real),
         fill_template("write_outputs", transfer=_transfer("%p"), real=lanes.real),

@@ -1,4 +1,5 @@
-; Fetch the inputs of a block of worlds into the cache while the block before it is computed.
+; Fetch the inputs of a block of worlds into the cache while the block before it is computed. Those in the layout of
+; lane vectors are fetched if the second-level cache does not hold all of them; otherwise it takes longer.
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 define internal void @prefetch_inputs(ptr %rows, i64 %count, i64 %first) #0 {
 entry:
@@ -13,11 +14,15 @@ $transfer
   %is_contiguous = icmp eq i64 %element_stride, $real_bytes
   %is_fetched = and i1 %differs, %is_contiguous
   %is_lane_major = icmp eq i64 %world_stride, $real_bytes
-  br i1 %is_lane_major, label %lane_major, label %not_lane_major
+  br i1 %is_lane_major, label %is_held, label %not_lane_major
+is_held:
+  %all_bytes = mul i64 %size, %element_stride
+  %is_large = icmp ugt i64 %all_bytes, $cache_bytes
+  br i1 %is_large, label %lane_major, label %done
 not_lane_major:
   br i1 %is_fetched, label %begin, label %done
 lane_major:
-  %k = phi i64 [ 0, %row ], [ %k1, %lane_vector ]
+  %k = phi i64 [ 0, %is_held ], [ %k1, %lane_vector ]
   %has = icmp ult i64 %k, %size
   br i1 %has, label %lane_vector, label %done
 lane_vector:
