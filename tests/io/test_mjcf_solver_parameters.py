@@ -29,9 +29,9 @@ def both(tmp_path: Path, numbers: str) -> tuple[zw.Mechanism, mujoco.MjModel]:
     [
         (
             'solimp="1.2 1.5 -0.001 0.5 2"',
-            "solimp of a geom is (1.2, 1.5, -0.001, 0.5, 2); (1, 1, 0, 0.5, 2) is used instead",
+            "solimp of a geom is (1.2, 1.5, -0.001, 0.5, 2); it is mixed with that of the other geom",
         ),
-        ('solimp="0.5 0.9 0.01 3 0.2"', "(0.5, 0.9, 0.01, 1, 1) is used instead"),
+        ('solimp="0.5 0.9 0.01 3 0.2"', "(0.5, 0.9, 0.01, 3, 0.2); it is mixed"),
         ('solref="0.05 -3"', "solref of a geom is (0.05, -3); (0.02, 1) is used instead"),
         ('solref="-500 2"', "solref of a geom is (-500, 2); (0.02, 1) is used instead"),
         ('solref="-500 0"', ""),
@@ -46,6 +46,21 @@ def test_a_sphere_on_the_floor_moves_as_in_mujoco(tmp_path, numbers, messages):
     run = zw.simulate(m, duration=0.05, progress=False)
     np.testing.assert_allclose(run.q.values[0, -1, 2], data.qpos[2], rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.v.values[0, -1, 2], data.qvel[2], rtol=0, atol=1e-7)
+
+
+def test_solimp_outside_its_ranges_is_mixed_before_it_is_clipped():
+    rng = np.random.default_rng(2)
+    low, high = (-1, -1, -0.01, -1, 0), (2, 2, 0.02, 2, 4)
+    for _ in range(20):
+        first, second = (" ".join(f"{x:.6f}" for x in rng.uniform(low, high)) for _ in "ab")
+        text = MODEL.replace("{numbers}", f'solimp="{first}"', 1)
+        text = text.format(numbers=f'solimp="{second}" solmix="3"')
+        model = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        m = zw.load("ball.xml", text=text)
+        found = zw.constrained_dynamics(m, data.qpos, data.qvel, np.zeros(6))
+        np.testing.assert_allclose(found.acceleration, data.qacc, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from zwang.scalar import MutableArray, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
 VALUES = "friction", "solref", "solreffriction", "solimp", "margin", "gap"  # of a pair, read by index
-UNROLLED_PAIRS = 2
+UNROLLED_PAIRS = 2  # the loop over so few pairs of a group is unrolled, if their points have a closed form
 _POSE_SIZE = 12  # entries of R and p
 
 

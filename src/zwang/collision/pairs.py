@@ -14,7 +14,7 @@ from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, HeightField, Surface
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.numbers import Names, Numbers
+from zwang.mechanism.numbers import Names, Numbers, clipped_solimp
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import are_constant, divide, logical_and, maximum, minimum, where
 
@@ -322,7 +322,8 @@ def _pair(
 ) -> Pair:
     """Pair with friction of (sliding, torsional, rolling) and default friction softness."""
     slide, spin, roll = (maximum(SMALLEST_FRICTION, x) for x in friction)
-    return Pair(a, b, condim, (slide, slide, spin, roll, roll), tuple(solref), (), tuple(solimp), margin, gap)
+    friction = slide, slide, spin, roll, roll
+    return Pair(a, b, condim, friction, tuple(solref), (), clipped_solimp(solimp), margin, gap)
 
 
 def _prism_pairs(pair: Pair) -> list[Pair]:

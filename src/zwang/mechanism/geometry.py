@@ -20,7 +20,6 @@ from zwang.mechanism.numbers import (
     Vector3,
     boolean,
     bounded,
-    checked_solimp,
     checked_solref,
     integer,
     number,
@@ -43,7 +42,8 @@ class Surface:
     contype, conaffinity: bit masks. Two shapes can touch if the contype of one and the conaffinity of the
         other have a common bit.
     priority, solmix: how the attributes of two shapes are combined.
-    solref, solimp: see `Softness`.
+    solref, solimp: see `Softness`. Those of two shapes are mixed as they are; numbers of solimp outside their
+        ranges are clamped afterwards, as in MuJoCo.
     margin, gap [m]: a contact exists at a signed distance below margin and is active below margin - gap.
     group: group for visualisation.
     hard: contacts with this shape are hard constraints, without softness.
@@ -52,8 +52,8 @@ class Surface:
     velocity: of the material of the surface in the shape's axes, linear [m/s] and angular [rad/s] (6,), as of
         a conveyor belt. It acts on the tangential and torsional friction of soft contacts.
     Raises DescriptionError for a velocity of a hard surface, for numbers that are not finite, for negative
-    friction or solmix, for another condim, for bit masks that are not integers, and for solver parameters
-    that `Softness` does not accept.
+    friction or solmix, for another condim, for bit masks that are not integers, and for a solref that
+    `Softness` does not accept.
     Source: MuJoCo documentation, XML reference, "geom".
     """
 
@@ -80,7 +80,7 @@ class Surface:
         for name in ("contype", "conaffinity", "priority", "group"):
             put(self, name, integer(getattr(self, name), f"{name} of a surface"))
         put(self, "solref", checked_solref(self.solref, "solref of a surface"))
-        put(self, "solimp", checked_solimp(self.solimp, "solimp of a surface"))
+        put(self, "solimp", vector(self.solimp, 5, "solimp of a surface"))
         put(self, "solmix", bounded(self.solmix, "solmix of a surface", least=0))
         for name in ("margin", "gap"):
             put(self, name, number(getattr(self, name), f"{name} of a surface"))

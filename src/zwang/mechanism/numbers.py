@@ -12,7 +12,7 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import are_constant, is_scalar, reason_not_real
+from zwang.scalar import are_constant, is_scalar, maximum, minimum, reason_not_real
 
 Number = Any
 SOLIMP_NAMES = ("d0", "d_width", "width", "midpoint", "power")
@@ -179,6 +179,12 @@ def checked_solimp(values: Any, where: str) -> tuple[Number, ...]:
     """`values` as solimp = (d0, d_width, width, midpoint, power), see `Softness`. Raises DescriptionError."""
     named = zip(vector(values, 5, where), SOLIMP_NAMES, SOLIMP_BOUNDS, strict=True)
     return tuple(bounded(x, f"{name} in {where}", least=low, most=high) for x, name, (low, high) in named)
+
+
+def clipped_solimp(values: Sequence[Any]) -> tuple[Any, ...]:
+    """`values` as solimp, clipped to its ranges as in MuJoCo, see `Softness`; NaN is preserved."""
+    named = zip(values, SOLIMP_BOUNDS, strict=True)
+    return tuple(maximum(x if high is None else minimum(x, high), low) for x, (low, high) in named)
 
 
 def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:

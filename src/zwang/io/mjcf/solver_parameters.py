@@ -7,6 +7,7 @@ from typing import Any
 
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.mechanism.joints import Softness
+from zwang.mechanism.numbers import clipped_solimp
 
 DEFAULT_SOLREF = (0.02, 1.0)
 SOLVER_PARAMETERS = (
@@ -15,6 +16,7 @@ SOLVER_PARAMETERS = (
     ("equality", "eq_solref", "eq_solimp"),
     ("pair", "pair_solref", "pair_solimp"),
 )
+MIXED = "it is mixed with that of the other geom as it is, and the mixture is clipped, as in MuJoCo"
 
 
 def solref_of(values: Any) -> tuple[float, float]:
@@ -23,16 +25,9 @@ def solref_of(values: Any) -> tuple[float, float]:
     return DEFAULT_SOLREF if (first > 0) != (second > 0) else (first, second)
 
 
-def solimp_of(values: Any) -> tuple[float, ...]:
-    """`values` as solimp, clipped to its ranges as in MuJoCo, see `Softness`; NaN is preserved."""
-    d0, dw, width, midpoint, power = (float(x) for x in values)
-    d0, dw, midpoint = (min(max(x, 0.0), 1.0) for x in (d0, dw, midpoint))
-    return d0, dw, max(width, 0.0), midpoint, max(power, 1.0)
-
-
 def softness_of(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
     """The softness with these solver parameters, clipped to their ranges."""
-    return Softness(solref_of(solref), solimp_of(solimp), float(margin) or 0)
+    return Softness(solref_of(solref), clipped_solimp(solimp), float(margin) or 0)
 
 
 def note_clamped_parameters(source: MjcfModel) -> None:
@@ -44,13 +39,15 @@ def note_clamped_parameters(source: MjcfModel) -> None:
 def _changed(source: MjcfModel) -> Iterator[tuple[str, str]]:
     m = source.model
     for kind, solref, solimp in SOLVER_PARAMETERS:
-        for name, convert in ((solref, solref_of), (solimp, solimp_of)):
+        for name, convert in ((solref, solref_of), (solimp, clipped_solimp)):
             for k, row in enumerate(getattr(m, name)):
                 given = tuple(row.tolist())
                 used = convert(given)
                 if given != used:
                     what = f"{name.split('_')[1]} of a {kind} is {_shown(given)}"
-                    yield f"{what}; {_shown(used)} is used instead, as in MuJoCo", source.location(kind, k)
+                    effect = f"{_shown(used)} is used instead, as in MuJoCo"
+                    effect = MIXED if name == "geom_solimp" else effect
+                    yield f"{what}; {effect}", source.location(kind, k)
 
 
 def _shown(values: Any) -> str:

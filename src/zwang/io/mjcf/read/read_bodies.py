@@ -10,7 +10,7 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
-from zwang.io.mjcf.solver_parameters import softness_of, solimp_of, solref_of
+from zwang.io.mjcf.solver_parameters import softness_of, solref_of
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -285,7 +285,7 @@ def _surface(m: Any, g: int) -> Surface:
         conaffinity=int(m.geom_conaffinity[g]),
         priority=int(m.geom_priority[g]),
         solref=solref_of(m.geom_solref[g]),
-        solimp=solimp_of(m.geom_solimp[g]),
+        solimp=_numbers(m.geom_solimp[g]),
         solmix=float(m.geom_solmix[g]),
         margin=float(m.geom_margin[g]),
         gap=float(m.geom_gap[g]),

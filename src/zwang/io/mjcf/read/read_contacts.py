@@ -6,8 +6,9 @@ import numpy as np
 
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import GEOM
-from zwang.io.mjcf.solver_parameters import solimp_of, solref_of
+from zwang.io.mjcf.solver_parameters import solref_of
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.numbers import clipped_solimp
 
 
 def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, ...]:
@@ -28,7 +29,7 @@ def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, 
                 friction=tuple(float(x) for x in m.pair_friction[p]),
                 solref=solref_of(m.pair_solref[p]),
                 solreffriction=solref_of(reference) if any(reference) else (),
-                solimp=solimp_of(m.pair_solimp[p]),
+                solimp=clipped_solimp(m.pair_solimp[p].tolist()),
                 margin=float(m.pair_margin[p]),
                 gap=float(m.pair_gap[p]),
             )
