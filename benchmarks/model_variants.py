@@ -33,6 +33,7 @@ from zwang.errors import ZwangError
 RESULTS = ROOT / "build" / "variants.jsonl"
 CHANGES = 5  # kinds of change in a variant
 LARGEST = 400_000  # bytes of a file that is drawn
+DRAWS = 100  # files that are tried for a variant
 Random = np.random.Generator
 INTEGRATORS = ("EULER", "IMPLICITFAST", "RK4")
 FLAGS = (
@@ -220,7 +221,7 @@ def variant(number: int, files: list[tuple[str, Path, Path]], limits: tuple[floa
     rng = np.random.default_rng([number, 0])
     with tempfile.TemporaryDirectory() as scratch:
         to = Path(scratch) / "variant.xml"
-        while True:
+        for _ in range(DRAWS):
             source, folder, path = files[rng.integers(len(files))]
             try:
                 changes = write_variant(path, number, to)
@@ -228,6 +229,8 @@ def variant(number: int, files: list[tuple[str, Path, Path]], limits: tuple[floa
                 continue
             if loads(path, folder):
                 break
+        else:
+            raise SystemExit(f"none of {DRAWS} files could be changed and loaded")
         stages = measured("floats", to, folder, *limits)
     file = path.relative_to(folder).as_posix()
     return {"source": source, "file": file, "number": number, "changes": changes, "floats": stages}
@@ -262,6 +265,8 @@ def main() -> None:
         folder = folder_of(source)
         small = [path for path in files_of(folder) if path.stat().st_size < LARGEST]
         files += [(name or folder.name, folder, path) for path in small]
+    if not files:
+        raise SystemExit("the sources have no MJCF files")
     counts: Counter[str] = Counter()
     for number in range(given.first, given.first + given.count):
         result = variant(number, files, (given.seconds, given.memory))
