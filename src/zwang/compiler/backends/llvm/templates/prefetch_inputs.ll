@@ -1,5 +1,6 @@
-; Fetch the inputs of a block of worlds into the cache while the block before it is computed. Those in the layout of
-; lane vectors are fetched if the second-level cache does not hold all of them; otherwise it takes longer.
+; Fetch the inputs of a block of worlds into the cache while the block before it is computed. Those in the
+; layout of lane vectors are fetched if the second-level cache does not hold all of them; otherwise it takes
+; longer.
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 define internal void @prefetch_inputs(ptr %rows, i64 %count, i64 %first) #0 {
 entry:
