@@ -133,13 +133,12 @@ def test_depths_are_least_among_the_directions_around_the_normal(kinds):
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
 def test_depths_are_least_among_all_directions(kinds):
-    """Shallow ones everywhere. Of deep ones, where two minima are nearly equal, few are at the other one."""
+    """Shallow ones and deep ones, where there are other local minima."""
     rng = np.random.default_rng(4)
     z = 1 - (2 * np.arange(150) + 1) / 150
     sphere = Rotation.from_rotvec(np.outer(np.arange(150) * np.pi * (3 - 5**0.5), [0, 0, 1])).apply(
         np.stack([np.sqrt(1 - z * z), 0 * z, z], axis=1)
     )
-    worse = total = 0
     for spread, distance in SPREADS:
         poses = Poses(kinds, spread, distance, 6_000, 5)
         signed, *_ = poses.found()
@@ -153,21 +152,17 @@ def test_depths_are_least_among_all_directions(kinds):
             start = np.array([tried[o][i] for i, o in enumerate(order[pick])])
             least = np.minimum(least, poses.searched(start, chosen, widths, rng))
         excess = (-signed[chosen] - least) / poses.scale[chosen]
-        shallow = least < 0.02 * poses.scale[chosen]
-        assert shallow.sum() > 20
-        assert excess[shallow].max() < 1e-8
-        assert excess.max() < 1e-2
-        worse, total = worse + np.sum(excess > 1e-8), total + len(chosen)
-    assert worse < 0.006 * total
+        assert np.sum(least < 0.02 * poses.scale[chosen]) > 20
+        assert excess.max() < 1e-8
 
 
 def test_depths_of_meshes_are_the_distance_of_the_nearest_face_of_their_difference():
     """The difference of two polyhedra is the convex hull of the differences of their vertices."""
     rng, excess = np.random.default_rng(6), []
-    for _ in range(3):
+    for most, poses in ((40, 300), (40, 300), (40, 300), (400, 30)):
         hulls = []
         for _ in range(2):
-            x = rng.normal(size=(rng.integers(8, 40), 3))
+            x = rng.normal(size=(rng.integers(most // 5, most), 3))
             x *= 0.1 * np.exp(0.5 * rng.normal(size=3)) / np.linalg.norm(x, axis=1)[:, None]
             hulls.append(x[ConvexHull(x).vertices])
 
@@ -176,13 +171,13 @@ def test_depths_of_meshes_are_the_distance_of_the_nearest_face_of_their_differen
             found = nearest_points(*(convex_shape_of("mesh", shape) for shape in shapes))
             return np.array([found.distance])
 
-        R = [Rotation.random(300, random_state=rng).as_matrix() for _ in hulls]
-        p = [np.zeros((300, 3)), 0.08 * rng.normal(size=(300, 3))]
+        R = [Rotation.random(poses, random_state=rng).as_matrix() for _ in hulls]
+        p = [np.zeros((poses, 3)), 0.08 * rng.normal(size=(poses, 3))]
         program = trace_and_optimise(values, {"x0": 9, "x1": 9, "x2": 3, "x3": 3})
         compiled = CompiledFunction(program, threads=1)
         signed = np.asarray(compiled(R[0].reshape(-1, 9), R[1].reshape(-1, 9), *p))[:, 0]
-        alone = [compiled(R[0][k].ravel(), R[1][k].ravel(), p[0][k], p[1][k])[0] for k in range(50)]
-        np.testing.assert_array_equal(alone, signed[:50])  # whatever the worlds beside it
+        alone = [compiled(R[0][k].ravel(), R[1][k].ravel(), p[0][k], p[1][k])[0] for k in range(25)]
+        np.testing.assert_array_equal(alone, signed[:25])  # whatever the worlds beside it
         for k in np.flatnonzero(signed < 0):
             first, second = (x @ rotation[k].T + at[k] for x, rotation, at in zip(hulls, R, p, strict=True))
             difference = ConvexHull((first[:, None] - second).reshape(-1, 3))
@@ -190,4 +185,4 @@ def test_depths_of_meshes_are_the_distance_of_the_nearest_face_of_their_differen
             excess.append((-signed[k] + difference.equations[:, 3].max()) / size)
     excess = np.array(excess)
     assert len(excess) > 500 and excess.min() > -1e-9
-    assert np.sum(excess > 1e-8) < 0.01 * len(excess) and excess.max() < 1e-2
+    assert excess.max() < 1e-9

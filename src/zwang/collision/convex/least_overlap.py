@@ -12,18 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.collision.contact_point import contact_frame, unit
+from zwang.collision.contact_point import unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import PRISM_EDGES, ConvexShape, prism_normals
-from zwang.scalar import cond, empty, for_each, fori_loop, less, maximum, minimum, sqrt, table, where
+from zwang.scalar import cond, empty, for_each, fori_loop, less, maximum, where
 
 TURNS = (2.0, 4.0, 10.0, 25.0, 60.0, 150.0)  # multiples of a turn that are tried, where it converges slowly
 SHALLOW = 1e-2  # overlap, relative to the size of the shapes, up to which a local minimum suffices
-ASIDE = 0.4  # [rad] between the centre of a sector and its other directions
-WIDTHS = (0.35, 0.15, 0.06)  # [rad] of the steps from the best direction of a sector to better ones
-BETWEEN = 0.04  # [rad] between a direction and the nearest of 4,000
 KEPT = 4  # points of the Minkowski difference that stay while directions are tried
-NEIGHBOURS = [(float(np.cos(t)), float(np.sin(t))) for t in np.arange(6) * np.pi / 3]
 
 
 class OverlapDirection(NamedTuple):
@@ -124,101 +120,8 @@ def _prism_directions(prism: ConvexShape, other: ConvexShape, default: np.ndarra
     ]
 
 
-def searched(a: ConvexShape, b: ConvexShape, best: OverlapDirection) -> OverlapDirection:
-    """The better one of a direction and the best of a search over the sphere.
-
-    Sectors of the sphere in which no direction can be better, as a point of a - b shows, are left out.
-    """
-
-    def in_sector(sector: Any, best: OverlapDirection) -> OverlapDirection:
-        n = SECTOR_TABLE[PER_SECTOR * sector]
-        w = farthest_difference(a, b, n)
-
-        def visit(k: Any, carry: Any) -> Any:
-            own, bound = carry
-            n = SECTOR_TABLE[PER_SECTOR * sector + k]
-            w = farthest_difference(a, b, n)
-            own = _shorter(own._replace(normal=n, overlap=inner(n, w)), own)
-            return own, minimum(bound, _lower_bound(n, w, CELL_RADIUS))
-
-        def improve(own: OverlapDirection) -> OverlapDirection:
-            return for_each(
-                WIDTH_TABLE, lambda width, own: _neighbour(a, b, width[0], own), own, unroll=False
-            )
-
-        def refine(best: OverlapDirection) -> OverlapDirection:
-            start = OverlapDirection(n * 1.0, inner(n, w), best.points)
-            bound = minimum(best.overlap, _lower_bound(n, w, CELL_RADIUS))
-            own, bound = fori_loop(1, PER_SECTOR, visit, (start, bound), unroll=False)
-            own = cond(less(bound, best.overlap), improve, lambda own: own, own)
-            return _shorter(own, best)._replace(points=own.points)
-
-        near = less(_lower_bound(n, w, SECTOR_RADIUS), best.overlap)
-        return cond(near, refine, lambda best: best, best)
-
-    # the best axis may be a saddle of the overlap, from which the iteration does not depart
-    best = for_each(WIDTH_TABLE[1:], lambda width, best: _neighbour(a, b, width[0], best), best, unroll=False)
-    return fori_loop(0, len(SECTOR_TABLE) // PER_SECTOR, in_sector, best, unroll=False)
-
-
-def _lower_bound(n: np.ndarray, w: np.ndarray, angle: float) -> Any:
-    """A lower bound of m w over all unit vectors m within an angle of n (3,)."""
-    along = inner(n, w)
-    aside = sqrt(maximum(inner(w, w) - along * along, 0.0))
-    return along * float(np.cos(angle)) - aside * float(np.sin(angle))
-
-
-def _shorter(one: OverlapDirection, other: OverlapDirection) -> OverlapDirection:
+def shorter(one: OverlapDirection, other: OverlapDirection) -> OverlapDirection:
     """The direction of less overlap, with the points of the first one."""
     shorter = less(one.overlap, other.overlap)
     normal = select_array(shorter, one.normal, other.normal)
     return OverlapDirection(normal, where(shorter, one.overlap, other.overlap), one.points)
-
-
-def _neighbour(a: ConvexShape, b: ConvexShape, width: Any, own: OverlapDirection) -> OverlapDirection:
-    """The best of a direction and its neighbours at an angle of about `width`."""
-    n = own.normal
-    T = contact_frame(n)[1:]
-    return for_each(
-        NEIGHBOURS,
-        lambda row, best: better(a, b, unit(n + width * (np.array([row[0], row[1]]) @ T))[0], best),
-        own,
-        unroll=False,
-    )
-
-
-def sphere_directions(count: int) -> np.ndarray:
-    """Uniformly distributed unit vectors (count, 3), on a golden-angle spiral."""
-    z = 1 - (2 * np.arange(count) + 1) / count
-    angle = np.arange(count) * np.pi * (3 - 5**0.5)
-    return np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z], axis=1)
-
-
-def _sectors() -> np.ndarray:
-    """The directions of every sector (12, 4, 3): a corner of the icosahedron, and three around it."""
-    golden = (1 + 5**0.5) / 2
-    corners = np.array([(0.0, s, t * golden) for s in (-1, 1) for t in (-1, 1)]) / np.sqrt(1 + golden**2)
-    centres = np.concatenate([np.roll(corners, k, axis=1) for k in range(3)])
-    turns = np.arange(3) * (2 * np.pi / 3)
-    around = np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    tangents = np.array([contact_frame(centre)[1:] for centre in centres], float)
-    others = np.cos(ASIDE) * centres[:, None] + np.sin(ASIDE) * np.einsum("ki,nij->nkj", around, tangents)
-    return np.concatenate([centres[:, None], others], axis=1)
-
-
-def _radii(sectors: np.ndarray) -> tuple[float, float]:
-    """The largest angle between the centre of a sector and a direction in it, one that is nearer to no other
-    centre; and that between the latter and the nearest direction of its sector. Both with an allowance for
-    the directions between those that are tried.
-    """
-    tried = sphere_directions(4000)
-    cosines = tried @ sectors[:, 0].T
-    nearest = np.einsum("ni,nki->nk", tried, sectors[np.argmax(cosines, axis=1)]).max(axis=1)
-    to_centre, to_nearest = (float(np.arccos(x.min())) for x in (cosines.max(axis=1), nearest))
-    return to_centre + BETWEEN, to_nearest + BETWEEN
-
-
-SECTORS = _sectors()
-SECTOR_RADIUS, CELL_RADIUS = _radii(SECTORS)
-SECTOR_TABLE, PER_SECTOR = table(SECTORS.reshape(-1, 3)), SECTORS.shape[1]
-WIDTH_TABLE = [(width,) for width in WIDTHS]

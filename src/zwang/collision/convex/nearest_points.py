@@ -22,7 +22,7 @@ from zwang.collision.convex.contact_optimality import (
     refined,
     touching_feature,
 )
-from zwang.collision.convex.edge_directions import better_across_edges
+from zwang.collision.convex.expanding_polytope import globally_least_overlap
 from zwang.collision.convex.gjk import (
     OVERLAP,
     Simplex,
@@ -36,7 +36,6 @@ from zwang.collision.convex.least_overlap import (
     OverlapDirection,
     direction_along_turn,
     initial_direction,
-    searched,
 )
 from zwang.collision.convex.support_functions import (
     ConvexShape,
@@ -60,7 +59,6 @@ from zwang.scalar import (
 SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50  # the limit of directions
 NEXT = 1e-3  # [rad] between directions whose points are nearly the same
-SEARCHES = 2  # for a direction that is better than a local minimum, each from a better one
 PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
 
 
@@ -170,14 +168,14 @@ def _least_overlap_of(simplex: Simplex) -> OverlapDirection:
 class OverlapSearch(NamedTuple):
     """The direction of least overlap so far, and A, B and the weights of `Contacting` on it.
 
-    moves: whether the last direction was better. searched: the number of searches for a direction better than
-    a local minimum, `SEARCHES` when one found none. directions: number of iterations since.
+    moves: whether the last direction was better. is_global: whether no direction is better than the local
+    minimum from which the iteration began. directions: number of iterations since.
     """
 
     least: OverlapDirection
     on_it: tuple[np.ndarray, ...]
     moves: Any
-    searched: Any
+    is_global: Any
     directions: Any
 
 
@@ -185,7 +183,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
     """Normal of least penetration, and the points of a and b on it. first: a direction to begin with.
 
     A local minimum of the overlap is found from the best of several directions. If it is deep, there may be
-    others, and a search among the edges at it and over the sphere looks for a better one.
+    others, and the expanding polytope algorithm finds the best one.
     """
 
     def turn(now: OverlapSearch) -> OverlapSearch:
@@ -214,27 +212,19 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         kept, more = logical_or(kept, settled), logical_and(more, logical_not(settled))
         new = simplex.A, simplex.A + simplex.W - shift, select_array(settled, weights, simplex.weights)
         points = tuple(select_array(kept, x, y) for x, y in zip(new, now.on_it, strict=True))
-        return OverlapSearch(found, points, more, now.searched, now.directions + 1)
+        return OverlapSearch(found, points, more, now.is_global, now.directions + 1)
 
     def search(now: OverlapSearch) -> OverlapSearch:
-        """A better direction than the local minimum, from which the iteration begins again. The sphere is
-        searched once.
-        """
-        found = better_across_edges(a, b, now.least, *now.on_it[:2])
-        found = cond(equal(now.searched, 0), lambda best: searched(a, b, best), lambda best: best, found)
-        more = less(found.overlap, now.least.overlap * (1 - 1e-13) - PROGRESS * scale)
-        least = found._replace(
-            normal=select_array(more, found.normal, now.least.normal),
-            overlap=where(more, found.overlap, now.least.overlap),
-        )
-        searches = where(more, now.searched + 1, float(SEARCHES))
-        return OverlapSearch(least, now.on_it, more, searches, where(more, 0.0, now.directions))
+        """The direction of least overlap of all, from which the iteration begins again if it is better."""
+        least = globally_least_overlap(a, b, scale, now.least)
+        more = less(least.overlap, now.least.overlap * (1 - 1e-13) - PROGRESS * scale)
+        return OverlapSearch(least, now.on_it, more, True, where(more, 0.0, now.directions))
 
     def is_open(now: OverlapSearch) -> Any:
-        is_deep = logical_and(less(now.searched, SEARCHES - 0.5), less(SHALLOW * scale, now.least.overlap))
+        is_deep = logical_and(logical_not(now.is_global), less(SHALLOW * scale, now.least.overlap))
         return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
 
     nothing = np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0
-    start = OverlapSearch(initial_direction(a, b, first), nothing, True, 0.0, 0.0)
+    start = OverlapSearch(initial_direction(a, b, first), nothing, True, False, 0.0)
     end = while_loop(is_open, lambda now: OverlapSearch(*cond(now.moves, turn, search, now)), start)
     return Contacting(end.least.normal, *end.on_it)
