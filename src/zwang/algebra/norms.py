@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from zwang.scalar import absolute, equal, maximum, sqrt
+from zwang.scalar import absolute, equal, maximum, minimum, sqrt, where
 
 TINY = 1e-15  # MuJoCo's mjMINVAL, below which a number counts as zero
 DOUBLE_RESOLUTION = 1e-12  # a relative difference that double precision resolves and single precision not
@@ -25,3 +25,8 @@ def max_abs(values: Iterable[Any]) -> Any:
 def is_single_precision(x: Any) -> Any:
     """Whether x, which may be traced, has single precision; also true of 0."""
     return equal(x + DOUBLE_RESOLUTION * x, x)
+
+
+def by_precision(x: Any, double: float, single: float) -> Any:
+    """The number for double or for single precision, by that of x, which may be 0 or infinite."""
+    return where(is_single_precision(1.0 + minimum(absolute(x), 1.0)), single, double)

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
-from zwang.algebra.norms import is_single_precision, max_abs
+from zwang.algebra.norms import by_precision, max_abs
 from zwang.constraint.hard import velocity_level_rows_at
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, where, while_loop
+from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, while_loop
 
 COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
 SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision
@@ -118,7 +118,7 @@ def _corrector(
     row_inverse_weights = inverse_weights.of_rows(A)
     largest = max_abs(row_inverse_weights)
     # rounding errors of the corrections grow as 1 / R
-    R = where(is_single_precision(largest), SINGLE_PRECISION_COMPLIANCE, compliance)
+    R = by_precision(largest, compliance, SINGLE_PRECISION_COMPLIANCE)
     smallest = 1e-8 * largest
     D = [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights]
     M = factor(crba(mechanism.tree, q), velocity_parents(mechanism.tree))

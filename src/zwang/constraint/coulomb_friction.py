@@ -26,7 +26,7 @@ import numpy as np
 
 from zwang.algebra.block_lu import inverse_and_determinant
 from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
-from zwang.algebra.norms import is_single_precision, norm
+from zwang.algebra.norms import by_precision, norm
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import formula, row_inverse_weights, velocity_level_rows
 from zwang.constraint.rows import Rows, concatenated, scalar_array
@@ -219,7 +219,7 @@ def solve_loads(
         found = found_loads(s.next)
         residual, before = found - s.next, s.found - s.assumed
         change = divide(norm(residual), maximum(norm(found), SMALLEST_LOAD))
-        usable = where(is_single_precision(found[0]), SINGLE_USABLE_CHANGE, USABLE_CHANGE)
+        usable = by_precision(found[0], USABLE_CHANGE, SINGLE_USABLE_CHANGE)
         stagnates = logical_and(change >= s.change, change <= usable)
         # the last two iterates: N + (1 - share) r, with the share that makes the interpolated residual least
         difference = residual - before

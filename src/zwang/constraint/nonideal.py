@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.algebra.norms import is_single_precision, max_abs, norm
+from zwang.algebra.norms import by_precision, max_abs, norm
 from zwang.constraint.hard import nonideal_forces
 from zwang.errors import NonIdealForceError
 from zwang.mechanism.constraints import NonIdeal
@@ -128,7 +128,7 @@ def solve_nonideal_forces(
             size, own_feedback, nonlinearity = laws.next_size(sizes, k)
             relative_change = divide(absolute(size - sizes[k]), maximum(absolute(size), SMALLEST_FORCE))
             own_error = where(size > 0, nonlinearity if is_single_affine else relative_change, 0.0)
-            tolerance = where(is_single_precision(size), SINGLE_TOLERANCE, TOLERANCE)
+            tolerance = by_precision(size, TOLERANCE, SINGLE_TOLERANCE)
             error = maximum(error, own_error / tolerance)
             sizes, feedback = _with_entry(sizes, k, size), _with_entry(feedback, k, own_feedback)
         return _NonIdealState(sizes, feedback, s.iterations + 1, error <= 1)

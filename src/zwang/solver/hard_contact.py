@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zwang.algebra.block_lu import solve_block_lu
-from zwang.algebra.norms import is_single_precision, norm
+from zwang.algebra.norms import by_precision, norm
 from zwang.scalar import (
     MutableArray,
     absolute,
@@ -178,7 +178,7 @@ def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForc
 
     last = while_loop(unfinished, lambda s: _iterate(p, s), initial)
     c, _ = p.residual(last.best, last.c, last.sizes)
-    factor = _tolerance_factor(last.best_error)
+    factor = by_precision(last.best_error, 1.0, SINGLE_PRECISION)
     converged = last.best_error <= STAGNATION * factor
     usable = last.best_error <= USABLE_ERROR * maximum(1.0, 1e-2 * factor)
     return ContactForces(last.best, c, last.best_error, converged, usable, last.iterations)
@@ -200,7 +200,7 @@ def _iterate(p: ContactProblem, s: _State) -> _State:
     better = error < s.best_error
     best = cond(better, lambda best: _copy(p, f, best), lambda best: best, s.best)
     best_error = where(better, error, s.best_error)
-    factor = _tolerance_factor(error)
+    factor = by_precision(error, 1.0, SINGLE_PRECISION)
     # a problem is solved when its error is small against the progress that its eta allows
     progress = s.centre_error * minimum(s.eta, 1.0)
     last_one = s.newton_iterations + 1 >= NEWTON_ITERATIONS
@@ -394,14 +394,9 @@ def _step_length(eta: Any) -> Any:
     return 1 / maximum(sqrt(eta), eta)
 
 
-def _tolerance_factor(x: Any) -> Any:
-    """1 in double precision, `SINGLE_PRECISION` in single precision; x: any value that is not zero."""
-    return where(is_single_precision(1.0 + 0.0 * x), SINGLE_PRECISION, 1.0)
-
-
 def _is_exact(error: Any) -> Any:
     """Whether the error is rounding at its least."""
-    return error <= TOLERANCE * _tolerance_factor(error)
+    return error <= TOLERANCE * by_precision(error, 1.0, SINGLE_PRECISION)
 
 
 def _copy(p: ContactProblem, source: MutableArray, target: MutableArray) -> MutableArray:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, by_precision
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import ConvexShape, without_derivatives_of_shapes
@@ -41,13 +41,12 @@ from zwang.scalar import (
     without_derivatives,
 )
 
-DISTINCT = 1e-9  # distance of two points, relative to a shape's size, below which they are one
-PARALLEL = 1e-9  # sine of the angle below which two flat directions are parallel
 CONVERGED = 1e-6  # change of the normal in a step of Newton's method, below which the next is the last
 NEWTON_STEPS = 6  # at most, before the last
-RESIDUAL = (
-    1e-6  # distance of the points off the normal, relative to the size, above which it has not converged
-)
+# in double and in single precision
+DISTINCT = 1e-9, 1e-6  # distance of two points, relative to a shape's size, below which they are one
+PARALLEL = 1e-9, 1e-6  # sine of the angle below which two flat directions are parallel
+RESIDUAL = 1e-6, 1e-5  # distance of the points off the normal, relative to the size, which is too large
 LARGEST_TURN = 0.01  # [rad] of the normal that a step may correct, and of the points relative to the size
 
 
@@ -121,7 +120,8 @@ def _directions_between(
     for k in range(1, 4):
         direction, length = unit(order[k] - order[0])
         directions.append(direction)
-        flat.append(logical_and(less(DISTINCT * size, length), less(DISTINCT, order[4 + k])))
+        distinct = by_precision(length, *DISTINCT)
+        flat.append(logical_and(less(distinct * size, length), less(distinct, order[4 + k])))
         chosen.append(select_array(flat[-1], order[k], order[0]))
     return np.array(directions), tuple(flat), np.array(chosen)
 
@@ -187,7 +187,7 @@ def newton_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Linea
     first = NO_DIRECTION
     for one in directions:
         first = _choose(logical_and(one.exists, logical_not(first.exists)), one, first)
-    second, best = NO_DIRECTION, PARALLEL
+    second, best = NO_DIRECTION, by_precision(distance, *PARALLEL)
     for one in directions:
         sine = absolute(first.f[0] * one.f[1] - first.f[1] * one.f[0])
         better = logical_and(one.exists, less(best, sine))
@@ -264,7 +264,8 @@ def converged_or_start(
     n, scale = found.normal, a.size + b.size
     gap = point_along(b, found.b, -n) - point_along(a, found.a, n)
     aside = gap - inner(gap, n) * n
-    failed = less((RESIDUAL * scale) * (RESIDUAL * scale), inner(aside, aside))
+    residual = by_precision(n[0], *RESIDUAL) * scale
+    failed = less(residual * residual, inner(aside, aside))
 
     def held(after: TouchingFeature, before: TouchingFeature) -> TouchingFeature:
         return TouchingFeature(

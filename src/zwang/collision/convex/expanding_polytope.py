@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import by_precision
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
@@ -35,10 +36,11 @@ from zwang.scalar import (
 POINTS = 48  # the limit; the differences of two hulls of 400 vertices took up to 34, those of ellipsoids 42
 FACES = 2 * POINTS - 4  # of a polytope of triangles
 FACE = 7  # numbers of a face
-TOLERANCE = 1e-10  # between the bounds, relative to the size of the shapes, if these have flat faces only
-CURVED = 1e-4  # the same if one is curved, whose surface the polytope can only approximate
-OUTSIDE = 1e-13  # distance from a face, relative to the size, above which a point sees it
-FLAT = 1e-14  # area, relative to the square of the size, below which a face has no normal
+# in double and in single precision
+TOLERANCE = 1e-10, 1e-6  # between the bounds of shapes with flat faces only, relative to the size
+CURVED = 1e-4, 1e-4  # the same if one is curved, whose surface the polytope can only approximate
+OUTSIDE = 1e-13, 1e-7  # distance from a face, relative to the size, above which a point sees it
+FLAT = 1e-14, 1e-8  # area, relative to the square of the size, below which a face has no normal
 
 
 class Polytope(NamedTuple):
@@ -74,7 +76,7 @@ class Polytope(NamedTuple):
         """The polytope with a face k between the points x, y, z (3,) of these numbers."""
         n = cross(y - x, z - x)
         length = sqrt(inner(n, n))
-        is_flat = less(length, FLAT * self.scale * self.scale)
+        is_flat = less(length, by_precision(length, *FLAT) * self.scale * self.scale)
         n = n / where(is_flat, 1.0, length)
         faces = self.faces
         for c, value in enumerate([*n, where(is_flat, np.inf, inner(n, x)), *corners]):
@@ -87,11 +89,13 @@ class Polytope(NamedTuple):
         give way to triangles between it and their outline.
         """
 
+        outside = by_precision(w[0], *OUTSIDE) * self.scale
+
         def remove_if_seen(k: Any, carry: Any) -> Any:
             faces, *_ = carry
             n, distance = np.array([faces[FACE * k + c] for c in range(3)]), faces[FACE * k + 3]
             corners = [faces[FACE * k + 4 + c] for c in range(3)]
-            is_seen = less(distance + OUTSIDE * self.scale, inner(n, w))
+            is_seen = less(distance + outside, inner(n, w))
             is_seen = logical_and(is_seen, less(1.0 * k, self.face_count))
 
             def remove(faces: MutableArray, edges: MutableArray, seen: MutableArray, count: Any) -> Any:
@@ -136,13 +140,14 @@ def globally_least_overlap(
     """The direction of least overlap of all, to the tolerance. best: a local minimum. scale [m]: the size of
     the shapes.
     """
-    tolerance = CURVED if {"ellipsoid", "cylinder"} & {a.kind, b.kind} else TOLERANCE
+    is_curved = {"ellipsoid", "cylinder"} & {a.kind, b.kind}
+    tolerance = scale * by_precision(best.overlap, *(CURVED if is_curved else TOLERANCE))
 
     def expand(polytope: Polytope, best: OverlapDirection, _: Any) -> Any:
         n, distance = polytope.nearest_face()
         w = farthest_difference(a, b, n)
         best = shorter(best._replace(normal=n, overlap=inner(n, w)), best)
-        differ = less(distance, best.overlap - tolerance * scale)
+        differ = less(distance, best.overlap - tolerance)
         polytope = cond(differ, lambda polytope: polytope.with_point(w), lambda polytope: polytope, polytope)
         return polytope, best, logical_and(differ, less(polytope.point_count, POINTS - 0.5))
 

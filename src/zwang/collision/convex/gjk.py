@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, by_precision
 from zwang.algebra.rotations import cross
 from zwang.collision.convex.support_functions import ConvexShape
 from zwang.scalar import (
@@ -28,8 +28,11 @@ from zwang.scalar import (
     while_loop,
 )
 
-TOLERANCE = 1e-10  # of a distance, relative to the size of the shapes; Newton's method takes it from there
-OVERLAP = 1e-9  # distance below which cores count as overlapping, relative to their size
+# in double and in single precision
+TOLERANCE = 1e-10, 1e-6  # of a distance, relative to the size of the shapes, before Newton's method
+OVERLAP = 1e-9, 1e-3  # distance below which cores count as overlapping, relative to their size
+FLAT = 1e-10, 1e-6  # sine of the angle below which the edges of a triangle are parallel
+LEVEL = 1e-12, 1e-6  # volume, relative to the lengths of its edges, below which a tetrahedron has none
 ITERATIONS = 100  # the limit
 
 
@@ -72,6 +75,7 @@ def closest_to_origin(
     start = a.support(direction)
     w = b.support(-direction) - start
     one = np.array([1, 0, 0, 0]) * 1.0
+    tolerance, overlapping = (scale * by_precision(start[0], *x) for x in (TOLERANCE, OVERLAP))
     state = Simplex(
         np.array([w] * 4), np.array([start] * 4), one, w, direction * 1.0, -inner(direction, w), True, 0.0
     )
@@ -82,12 +86,10 @@ def closest_to_origin(
         w = b.support(-v) - point
         square = inner(v, v)
         length = sqrt(square)
-        converged = less_equal(square - inner(v, w), TOLERANCE * scale * length)
+        converged = less_equal(square - inner(v, w), tolerance * length)
         new = _with_point(s, w, point)
         stagnated = logical_or(converged, less_equal(square, inner(new.nearest, new.nearest)))
-        ended = logical_or(
-            stagnated, less_equal(inner(new.nearest, new.nearest), (OVERLAP * scale) * (OVERLAP * scale))
-        )
+        ended = logical_or(stagnated, less_equal(inner(new.nearest, new.nearest), overlapping * overlapping))
         kept = _choose(stagnated, s, new)
         along = divide(-inner(v, w), where(less(0, length), length, 1.0))
         better = logical_and(less(along, s.overlap), less(0, length))
@@ -164,7 +166,8 @@ def _triangle(W: np.ndarray, i: int, j: int, k: int) -> tuple[np.ndarray, Any]:
     e, f, o = W[j] - W[i], W[k] - W[i], -W[i]
     n = cross(e, f)
     square = inner(n, n)
-    is_triangle = less(1e-20 * (inner(e, e) * inner(f, f)), square)
+    flat = by_precision(square, FLAT[0] * FLAT[0], FLAT[1] * FLAT[1])
+    is_triangle = less(flat * (inner(e, e) * inner(f, f)), square)
     square = where(is_triangle, square, 1.0)
     s, t = divide(inner(cross(o, f), n), square), divide(inner(cross(e, o), n), square)
     weights = [1 - s - t if m == i else s if m == j else t if m == k else 0 for m in range(4)]
@@ -177,7 +180,8 @@ def _tetrahedron(W: np.ndarray) -> tuple[np.ndarray, Any]:
     fg, ge, ef = cross(f, g), cross(g, e), cross(e, f)
     volume = inner(e, fg)
     is_tetrahedron = less(
-        1e-12 * sqrt(inner(e, e) * inner(f, f) * inner(g, g)), where(less(volume, 0), -volume, volume)
+        by_precision(volume, *LEVEL) * sqrt(inner(e, e) * inner(f, f) * inner(g, g)),
+        where(less(volume, 0), -volume, volume),
     )
     volume = where(is_tetrahedron, volume, 1.0)
     r, s, t = (divide(-inner(W[0], n), volume) for n in (fg, ge, ef))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import by_precision
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame, unit
 from zwang.collision.convex.contact_optimality import (
     NearestPoints,
@@ -59,7 +60,9 @@ from zwang.scalar import (
 SEPARATION = 1e-2  # distance to which overlapping shapes are moved apart, relative to their size
 PENETRATION_ITERATIONS = 50  # the limit of directions
 NEXT = 1e-3  # [rad] between directions whose points are nearly the same
-PROGRESS = 1e-12  # of the depth in an iteration, relative to the size of the shapes
+# relative to the size of the shapes, in double and in single precision
+PROGRESS = 1e-12, 1e-7  # of the depth in an iteration
+ALIGNED = 1e-9, 1e-5  # distance of nearest points from the line along the direction of least overlap
 
 
 class Nearest(NamedTuple):
@@ -142,8 +145,11 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
     def apart(_: Any) -> Contacting:
         return Contacting(unit(simplex.nearest)[0], simplex.A, simplex.A + simplex.W, simplex.weights)
 
+    # the search may also end by rounding errors, and its direction does not separate the shapes then
+    separates = less(simplex.overlap, -length / 2)
+    is_found = logical_and(separates, less(by_precision(length, *OVERLAP) * scale, length))
     found = cond(
-        logical_or(separated, less(OVERLAP * scale, length)),
+        logical_or(separated, is_found),
         apart,
         lambda _: penetration_of(a, b, scale, _least_overlap_of(simplex)),
         length,
@@ -186,6 +192,8 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
     others, and the expanding polytope algorithm finds the best one.
     """
 
+    progress, aligned = (scale * by_precision(first.overlap, *x) for x in (PROGRESS, ALIGNED))
+
     def turn(now: OverlapSearch) -> OverlapSearch:
         """The nearest points of the shapes moved apart, and a better direction along the turn to theirs."""
         least = now.least
@@ -193,8 +201,8 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         simplex = closest_to_origin(a, b.moved(shift), scale, least.normal)
         n, least = unit(simplex.nearest)[0], least.with_kept_points(shift - simplex.W)
         turned = direction_along_turn(a, b, least.normal, n, least.points)
-        accepted = less_equal(turned.overlap, least.overlap + PROGRESS * scale)
-        more = less(turned.overlap, least.overlap * (1 - 1e-13) - PROGRESS * scale)
+        accepted = less_equal(turned.overlap, least.overlap + progress)
+        more = less(turned.overlap, least.overlap * (1 - 1e-13) - progress)
         # points of a direction next to the best one are on that, too: they have been moved apart along it
         beside = less(1 - NEXT * NEXT / 2, inner(n, least.normal))
         kept = logical_or(accepted, logical_or(beside, equal(now.directions, 0)))
@@ -208,7 +216,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         W = simplex.W + (found.normal * (found.overlap + apart) - shift)
         weights = nearest_weights(W)
         aside = weights @ W - apart * found.normal
-        settled = less_equal(inner(aside, aside), (OVERLAP * scale) * (OVERLAP * scale))
+        settled = less_equal(inner(aside, aside), aligned * aligned)
         kept, more = logical_or(kept, settled), logical_and(more, logical_not(settled))
         new = simplex.A, simplex.A + simplex.W - shift, select_array(settled, weights, simplex.weights)
         points = tuple(select_array(kept, x, y) for x, y in zip(new, now.on_it, strict=True))
@@ -217,7 +225,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
     def search(now: OverlapSearch) -> OverlapSearch:
         """The direction of least overlap of all, from which the iteration begins again if it is better."""
         least = globally_least_overlap(a, b, scale, now.least)
-        more = less(least.overlap, now.least.overlap * (1 - 1e-13) - PROGRESS * scale)
+        more = less(least.overlap, now.least.overlap * (1 - 1e-13) - progress)
         return OverlapSearch(least, now.on_it, more, True, where(more, 0.0, now.directions))
 
     def is_open(now: OverlapSearch) -> Any:
