@@ -65,15 +65,13 @@ def plane_cylinder(plane: PlacedShape, cylinder: PlacedShape, reach: Any) -> tup
     """
     radius, half = cylinder.sizes
     n = plane.R[:, 2]
-    axis = cylinder.R[:, 2]
+    x, y, axis = (cylinder.R[:, k] for k in range(3))
     axis = where(less(0, n @ axis), -1, 1) * axis  # downwards
-    down = (n @ axis) * axis - n
+    down = -(n @ x) * x - (n @ y) * y  # across the axis: (n . axis) axis - n, but as precise as it is small
     squared_length = down @ down
     is_parallel = less(squared_length, TINY * TINY)  # a disc parallel to the plane: its own x axis
     scale = radius / sqrt(where(is_parallel, 1.0, squared_length))
-    across = np.array(
-        [where(is_parallel, radius * x, scale * d) for x, d in zip(cylinder.R[:, 0], down, strict=True)]
-    )
+    across = np.array([where(is_parallel, radius * own, scale * d) for own, d in zip(x, down, strict=True)])
     sideways = unit(cross(across, axis))[0] * (radius * (3**0.5 / 2))
     frame = contact_frame(n)
     lower, upper = cylinder.p + half * axis, cylinder.p - half * axis

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, by_precision
 from zwang.scalar import (
     MutableArray,
     absolute,
@@ -30,7 +30,8 @@ from zwang.scalar import (
     while_loop,
 )
 
-IMPROVEMENT = 1 + 1e-9  # of an area, below which one choice of corners is as good as another
+IMPROVEMENT = 1e-9, 2e-6  # of an area, relative, below which one choice of corners is as good as another
+ON_LINE = TINY, 1e-7  # [m] beyond an edge, up to which a corner counts as on it; double and single precision
 
 
 class Polygon(NamedTuple):
@@ -117,6 +118,7 @@ def _cut(polygon: Polygon, free: MutableArray, start: np.ndarray, end: np.ndarra
     length = sqrt(across @ across)
     across = across / where(less(TINY, length), length, 1.0)
     first = polygon.corner(0)
+    slack = by_precision(length, *ON_LINE)
 
     def inside(point: np.ndarray) -> Any:
         """Distance from the line, positive to the right."""
@@ -125,7 +127,7 @@ def _cut(polygon: Polygon, free: MutableArray, start: np.ndarray, end: np.ndarra
     def side(k: Any, new: Polygon, p: np.ndarray, at_p: Any) -> tuple[Polygon, np.ndarray, Any]:
         q = polygon.next_corner(k)
         at_q = inside(q)
-        p_in, q_in = less(-TINY, at_p), less(-TINY, at_q)
+        p_in, q_in = less(-slack, at_p), less(-slack, at_q)
         crosses = logical_or(logical_and(p_in, logical_not(q_in)), logical_and(q_in, logical_not(p_in)))
         apart = logical_and(is_edge, less(TINY * TINY, absolute(at_p - at_q)))
         t = clip(divide(at_p, where(apart, at_p - at_q, 1.0)), 0, 1)
@@ -192,7 +194,7 @@ def large_quadrilateral(polygon: Polygon, start: Any = 0.0, turns: bool = True) 
             return corners
 
         def grows(state: Any) -> Any:
-            return less(state[0] * IMPROVEMENT, area(*moved(state)))
+            return less(state[0] * enough, area(*moved(state)))
 
         def move(state: Any) -> Any:
             corners = moved(state)
@@ -213,6 +215,7 @@ def large_quadrilateral(polygon: Polygon, start: Any = 0.0, turns: bool = True) 
     def masked(a: Any, state: Any) -> Any:
         return cond(less(1.0 * a, polygon.count), lambda *s: turned(1.0 * a, s), lambda *s: s, *state)
 
+    enough = 1 + by_precision(polygon.corners[0], *IMPROVEMENT)
     second = polygon.following(start)
     third = polygon.following(second)
     first_four = (start, second, third, polygon.following(third))
