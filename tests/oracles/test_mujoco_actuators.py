@@ -145,3 +145,48 @@ def test_equations_refuse_adhesion_and_states_of_controllers():
     plain = zw.Actuator("servo", "elbow", pid=zw.Pid(3, 0, 2))
     found = zw.equations(zw.Mechanism("m", (arm,), forces=(plain,))).right_hand_side
     assert str(found[0]) == "-3*elbow - 2*elbow_dot + 3*servo"  # 3 (u - q) - 2 v
+
+
+LIMITED_TENDONS = """<mujoco>{option}<worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <site name="s" pos=".1 0 .1"/>
+    <body pos=".3 0 0"><joint name="b" axis="0 0 1"/><geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/>
+      <site name="r" pos=".2 0 .1"/></body></body>
+</worldbody>
+<tendon>
+  <fixed name="t" actuatorfrcrange="-.5 .8"><joint joint="a" coef="1"/><joint joint="b" coef="-.5"/></fixed>
+  <spatial name="u" actuatorfrcrange="-.05 .1"><site site="s"/><site site="r"/></spatial>
+  <fixed name="w" actuatorfrcrange="0 1"><joint joint="b" coef="1"/></fixed>
+</tendon>
+<actuator>
+  <motor tendon="t"/><position tendon="t" kp="5" kv=".3" gear="2" forcerange="-.4 .4"/>
+  <general tendon="t" dyntype="filter" dynprm=".05" gainprm="2" biastype="affine" biasprm="0 0 -.2"/>
+  <motor tendon="u"/><motor tendon="w"/><velocity tendon="w" kv=".5" forcerange="-.3 .3"/><motor joint="a"/>
+</actuator>
+<sensor><tendonactuatorfrc tendon="t"/><tendonactuatorfrc tendon="u"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+def test_the_total_actuator_force_of_a_tendon_is_limited_as_in_mujoco(integrator, tmp_path):
+    mechanism = assert_runs_equal(LIMITED_TENDONS.format(option=option(integrator)), tmp_path)
+    assert [t.actuator_range for t in mechanism.tendons] == [(-0.5, 0.8), (-0.05, 0.1), (0, 1)]
+    assert zw.load(tmp_path / "written.xml").tendons == mechanism.tendons
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
+def test_the_derivatives_of_limited_tendons_are_the_limits_of_differences(integrator):
+    assert_derivatives_are_differences(LIMITED_TENDONS.format(option=option("Euler")), integrator)
+
+
+def test_identification_refuses_a_tendon_with_an_actuator_range():
+    link = zw.Body("link", zw.Revolute("a", (0, 1, 0)), mass=1, com=(0, 0, -0.3))
+    tendon = zw.Tendon("t", joints={"a": 1}, actuator_range=(-1, 1))
+    mechanism = zw.Mechanism("arm", (link,), tendons=(tendon,), forces=(zw.Actuator("m", tendon="t"),))
+    with pytest.raises(DescriptionError, match="actuator 'm' has a tendon with an actuator_range"):
+        zw.identify.regressor(mechanism, [0.1], [0.2], [0.3], control=[0.4], kinds=["motor"])
+
+
+@pytest.mark.parametrize("ends", [(0.1, 1), (-1, -0.1), (1, -1)])
+def test_the_actuator_range_of_a_tendon_contains_zero(ends):
+    with pytest.raises(DescriptionError, match="actuator_range of tendon 't'"):
+        zw.Tendon("t", joints={"a": 1}, actuator_range=ends)

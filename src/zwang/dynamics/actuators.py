@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
-from zwang.scalar import clip, exp, less, where
+from zwang.scalar import clip, equal, exp, less, where
 
 
 class ActuatorOutput(NamedTuple):
@@ -62,17 +62,64 @@ def actuator_outputs(
     omitted, and the time t [s].
     """
     own = [f for f in mechanism.forces if isinstance(f, Actuator)]
-    arms, found = transmissions(mechanism, own, kinematics), {}
+    outputs = outputs_of(mechanism, own, kinematics, (control, activation, t))
     for force in mechanism.forces:
         if isinstance(force, Motor):
-            found[force.name] = _motor_output(mechanism, force, kinematics, control.get(force.name, 0))
-        elif isinstance(force, Actuator):
-            length, moment = arms[force.name]
-            drive = drive_of(mechanism, force, control, activation, t)
-            speed = moment @ kinematics.v
-            output = actuator_force(mechanism, force, length, speed, drive)
-            found[force.name] = ActuatorOutput(length, speed, output, moment)
+            outputs[force.name] = _motor_output(mechanism, force, kinematics, control.get(force.name, 0))
+    return outputs
+
+
+def outputs_of(
+    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, at: tuple[Any, ...]
+) -> dict[str, ActuatorOutput]:
+    """By name the outputs of these actuators, which are all or none of those on each tendon with an
+    `actuator_range`.
+
+    at: (control, activation, t) as for `actuator_outputs`.
+    """
+    free = _unlimited_outputs(mechanism, actuators, kinematics, at)
+    scales = _tendon_scales(mechanism, tendon_forces(actuators, free))
+    found = {}
+    for actuator in actuators:
+        output = free[actuator.name]
+        force = clipped(output.force * scales.get(actuator.tendon, 1), actuator.force_range)
+        found[actuator.name] = output._replace(force=force)
     return found
+
+
+def tendon_forces(actuators: Sequence[Actuator], outputs: Mapping[str, ActuatorOutput]) -> dict[str, Any]:
+    """By name of the tendon, the sum of the forces of the actuators on it."""
+    totals: dict[str, Any] = {}
+    for actuator in actuators:
+        if actuator.tendon is not None:
+            totals[actuator.tendon] = totals.get(actuator.tendon, 0) + outputs[actuator.name].force
+    return totals
+
+
+def _unlimited_outputs(
+    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, at: tuple[Any, ...]
+) -> dict[str, ActuatorOutput]:
+    """`outputs_of` actuators whose forces are within no range."""
+    arms, found = transmissions(mechanism, actuators, kinematics), {}
+    for actuator in actuators:
+        length, moment = arms[actuator.name]
+        speed = moment @ kinematics.v
+        force = _unlimited_force(mechanism, actuator, length, speed, drive_of(mechanism, actuator, *at))
+        found[actuator.name] = ActuatorOutput(length, speed, force, moment)
+    return found
+
+
+def _tendon_scales(mechanism: Mechanism, totals: Mapping[str, Any]) -> dict[str | None, Any]:
+    """By tendon, the factor on the forces of its actuators that brings their sum into its
+    `actuator_range`.
+    """
+    scales: dict[str | None, Any] = {}
+    for tendon in mechanism.tendons:
+        if tendon.actuator_range is not None and tendon.name in totals:
+            total = totals[tendon.name]
+            divisor = where(equal(total, 0), 1, total)
+            scales[tendon.name] = where(equal(total, 0), 1, clip(divisor, *tendon.actuator_range) / divisor)
+    return scales
 
 
 def _motor_output(mechanism: Mechanism, motor: Motor, kinematics: Kinematics, control: Any) -> ActuatorOutput:
@@ -82,18 +129,16 @@ def _motor_output(mechanism: Mechanism, motor: Motor, kinematics: Kinematics, co
     return ActuatorOutput(motor.gear * kinematics.q[joint.q.start], moment @ kinematics.v, force, moment)
 
 
-def actuator_force(mechanism: Mechanism, actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
-    """The force of an actuator, within its range, at its length and its velocity."""
+def _unlimited_force(mechanism: Mechanism, actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
+    """The force of an actuator at its length and its velocity, within no range."""
     if actuator.pid is not None:
-        force = _pid_force(actuator, actuator.pid, length, speed, drive)
-    elif actuator.muscle is not None:
-        force = muscle_force(actuator.muscle, length, speed, actuator_input(actuator, drive))
-    else:
-        g0, g1, g2 = actuator.gain
-        b0, b1, b2 = actuator.bias
-        u = nearest_set_point(mechanism, actuator, length, actuator_input(actuator, drive))
-        force = (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
-    return clipped(force, actuator.force_range)
+        return _pid_force(actuator, actuator.pid, length, speed, drive)
+    if actuator.muscle is not None:
+        return muscle_force(actuator.muscle, length, speed, actuator_input(actuator, drive))
+    g0, g1, g2 = actuator.gain
+    b0, b1, b2 = actuator.bias
+    u = nearest_set_point(mechanism, actuator, length, actuator_input(actuator, drive))
+    return (g0 + g1 * length + g2 * speed) * u + b0 + b1 * length + b2 * speed
 
 
 def actuator_input(actuator: Actuator, drive: Drive) -> Any:

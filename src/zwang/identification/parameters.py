@@ -231,7 +231,7 @@ def _motor_constants(mechanism: Mechanism) -> list[Parameter]:
             element = replace(force, gear=1)
             found.append(Parameter(f"motor_{force.name}", MOTOR, force.name, unit, force.gear, element))
         elif isinstance(force, Actuator):
-            found += _actuator_constants(force)
+            found += _actuator_constants(mechanism, force)
         elif isinstance(force, Wrench):
             raise DescriptionError(
                 f"the wrench with the input {force.input!r} is not a motor; subtract its force from tau, and "
@@ -240,12 +240,14 @@ def _motor_constants(mechanism: Mechanism) -> list[Parameter]:
     return found
 
 
-def _actuator_constants(force: Actuator) -> Iterator[Parameter]:
+def _actuator_constants(mechanism: Mechanism, force: Actuator) -> Iterator[Parameter]:
     """The coefficients of gain and bias of an actuator that are not zero."""
+    ranges = {tendon.name: tendon.actuator_range for tendon in mechanism.tendons}
     for what, given in (
         ("activation dynamics", force.activation),
         ("a muscle", force.muscle),
         ("a force_range", force.force_range),
+        ("a tendon with an actuator_range", ranges.get(force.tendon or "")),
     ):
         if given is not None:
             raise DescriptionError(

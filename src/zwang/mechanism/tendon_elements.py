@@ -11,7 +11,7 @@ from zwang.mechanism.constraints import checked_switch, named_numbers
 from zwang.mechanism.joints import Softness, check_softness, checked_range
 from zwang.mechanism.numbers import Interval, Number, Numbers, bounded, integer, number, number_tuple, vector
 from zwang.mechanism.type_validation import validated
-from zwang.scalar import is_zero
+from zwang.scalar import are_constant, is_zero
 
 
 @validated
@@ -54,6 +54,8 @@ class Tendon:
     limits, friction, softness: as for a joint, with the length in place of the coordinate.
     armature: inertia a of the kinetic energy a/2 (dl/dt)^2 with the length l, for a tendon without wraps
     whose length is changed by joints on one branch of the tree.
+    actuator_range: (lower, upper) of the sum of the forces of all actuators on the tendon; outside it they
+    are multiplied by one factor, before the force_range of each applies. It must contain 0.
     Units are m and N or, for a fixed tendon, those of its joints. Raises DescriptionError for a negative
     damping, friction or armature, for an armature with wraps, and unless there are either joints or a path.
     """
@@ -73,6 +75,7 @@ class Tendon:
     friction_softness: Softness | None = Softness()
     higher_stiffness: Numbers = ()
     higher_damping: Numbers = ()
+    actuator_range: Interval | None = None
 
     def __post_init__(self):
         where = f"tendon {self.name!r}"
@@ -95,8 +98,16 @@ class Tendon:
         for name in ("higher_stiffness", "higher_damping"):
             values = getattr(self, name)
             put(self, name, vector(values, len(values), f"{name} of {where}"))
-        if self.limits is not None:
-            put(self, "limits", checked_range(self.limits, f"limits of {where}"))
+        for name in ("limits", "actuator_range"):
+            if getattr(self, name) is not None:
+                put(self, name, checked_range(getattr(self, name), f"{name} of {where}"))
+        if self.actuator_range is not None and are_constant(*self.actuator_range):
+            lower, upper = self.actuator_range
+            if lower > 0 or upper < 0:
+                raise DescriptionError(
+                    f"actuator_range of {where} is {self.actuator_range}; the lower bound must not be "
+                    "above 0, and the upper bound not below it"
+                )
         for name in ("limit_softness", "friction_softness"):
             check_softness(getattr(self, name), f"{name} of {where}")
         put(self, "wraps", tuple(self.wraps))

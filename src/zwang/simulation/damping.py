@@ -7,18 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from zwang.dynamics.actuators import Drive, actuator_input, drive_of
+from zwang.dynamics.actuators import (
+    ActuatorOutput,
+    Drive,
+    actuator_input,
+    drive_of,
+    outputs_of,
+    tendon_forces,
+)
 from zwang.dynamics.ellipsoid_drag import ellipsoid_damping
 from zwang.dynamics.fluid_drag import drag_damping
 from zwang.dynamics.generalised_forces import actuator_forces_of
-from zwang.dynamics.muscles import muscle_damping_slope, muscle_force
-from zwang.dynamics.transmissions import transmissions
+from zwang.dynamics.muscles import muscle_damping_slope
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.scalar import absolute, is_zero, less, logical_and, where
+
+AT_LIMIT = 1e-6  # relative distance from a limit at which a sum of scaled forces is but for rounding
 
 
 def joint_damping(mechanism: Mechanism, v: Any) -> np.ndarray:
@@ -57,18 +65,17 @@ def damping_matrix(
     """
     D = np.diag(joint_damping(mechanism, kinematics.v))
     # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
-    own = [f for f in mechanism.forces if isinstance(f, Actuator) and _depends_on_velocity(f)]
-    arms = transmissions(mechanism, own, kinematics)
+    at = (control, activation, t)
+    outputs = _outputs(mechanism, kinematics, at)
     for force in mechanism.forces:
         if isinstance(force, Actuator):
-            if force.name not in arms:
+            if not _depends_on_velocity(force):
                 continue
-            length, moment = arms[force.name]
-            drive = drive_of(mechanism, force, control, activation, t)
-            slope = _force_slope(force, length, moment @ kinematics.v, drive)
-            slope = _unless_saturated(mechanism, force, slope, (kinematics, control, activation, t))
+            output = outputs[force.name]
+            slope = _force_slope(force, output, drive_of(mechanism, force, *at))
+            slope = _unless_saturated(mechanism, force, slope, outputs, (kinematics, *at))
             if not is_zero(slope):
-                D = D - slope * np.outer(moment, moment)
+                D = D - slope * np.outer(output.moment, output.moment)
         elif isinstance(force, FluidDrag):
             D = D + drag_damping(mechanism, force, kinematics)
         elif isinstance(force, EllipsoidDrag):
@@ -85,11 +92,37 @@ def damping_matrix(
     return D
 
 
-def _unless_saturated(mechanism: Mechanism, actuator: Actuator, slope: Any, at: tuple[Any, ...]) -> Any:
-    """The slope; 0 while the total actuator force of its joint is at a limit of the joint's
-    `actuator_range`.
+def _outputs(mechanism: Mechanism, kinematics: Kinematics, at: tuple[Any, ...]) -> dict[str, ActuatorOutput]:
+    """The outputs of the actuators whose forces depend on the velocity, and of those beside them on tendons
+    with an `actuator_range`.
     """
-    if actuator.joint is None or is_zero(slope):
+    limited = {t.name for t in mechanism.tendons if t.actuator_range is not None}
+    actuators = [f for f in mechanism.forces if isinstance(f, Actuator)]
+    needed = [f for f in actuators if _depends_on_velocity(f) or f.tendon in limited]
+    return outputs_of(mechanism, needed, kinematics, at)
+
+
+def _unless_saturated(
+    mechanism: Mechanism,
+    actuator: Actuator,
+    slope: Any,
+    outputs: Mapping[str, ActuatorOutput],
+    at: tuple[Any, ...],
+) -> Any:
+    """The slope; 0 while the total actuator force of its joint or its tendon is at a limit of the
+    `actuator_range` there.
+    """
+    if is_zero(slope):
+        return slope
+    if actuator.tendon is not None:
+        tendon = next(t for t in mechanism.tendons if t.name == actuator.tendon)
+        if tendon.actuator_range is None:
+            return slope
+        own = [f for f in mechanism.forces if isinstance(f, Actuator) and f.tendon == tendon.name]
+        lower, upper = tendon.actuator_range
+        ends = lower * (1 - AT_LIMIT), upper * (1 - AT_LIMIT)
+        return where(_within(tendon_forces(own, outputs)[tendon.name], ends), slope, 0)
+    if actuator.joint is None:
         return slope
     joint = mechanism.joint(actuator.joint)
     ends = getattr(joint.joint, "actuator_range", None)
@@ -111,21 +144,16 @@ def _depends_on_velocity(actuator: Actuator) -> bool:
     return actuator.muscle is not None or not all(is_zero(x) for x in factors)
 
 
-def _force_slope(actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
+def _force_slope(actuator: Actuator, output: ActuatorOutput, drive: Drive) -> Any:
     """d force / d velocity of an actuator; 0 where the force is at its limit."""
-    force, slope = _force_and_slope(actuator, length, speed, actuator_input(actuator, drive))
+    u = actuator_input(actuator, drive)
+    if actuator.muscle is not None:
+        slope = muscle_damping_slope(actuator.muscle, output.length, output.velocity, u)
+    else:
+        slope = actuator.gain[2] * u + actuator.bias[2]
     if actuator.force_range is None:
         return slope
-    return where(_within(force, actuator.force_range), slope, 0)
-
-
-def _force_and_slope(actuator: Actuator, length: Any, velocity: Any, u: Any) -> tuple[Any, Any]:
-    """The force of an actuator before clipping, gain * u + bias, and its derivative by the velocity."""
-    if actuator.muscle is not None:
-        at = actuator.muscle, length, velocity, u
-        return muscle_force(*at), muscle_damping_slope(*at)
-    (g0, g1, g2), (b0, b1, b2) = actuator.gain, actuator.bias
-    return (g0 + g1 * length + g2 * velocity) * u + b0 + b1 * length + b2 * velocity, g2 * u + b2
+    return where(_within(output.force, actuator.force_range), slope, 0)
 
 
 def _velocity_indices(mechanism: Mechanism, joint: str) -> range:

@@ -202,7 +202,10 @@ class DerivedEquations:
 
     @cached_property
     def generalized_forces(self) -> dict[str, sp.Matrix]:
-        """Generalised forces on u (n, 1) of the weight and of each force, tendon and non-ideal constraint."""
+        """Generalised forces on u (n, 1) of the weight and of each force, tendon and non-ideal constraint.
+
+        An `actuator_range` limits each force as if it were the only one on its joint or tendon.
+        """
         s, m = self._state, self._scalar_mechanism.replace(sensors=())
         found = {"weight": self._matrix((self._J @ s.V).T @ derivation.weights(s.tree))}
         none: dict[str, Any] = {"stiffness": 0, "damping": 0, "higher_stiffness": (), "higher_damping": ()}

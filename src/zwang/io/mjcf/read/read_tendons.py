@@ -64,6 +64,7 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
         spring_length=_pair(m.tendon_lengthspring[t]),
         armature=zeroed([m.tendon_armature[t] + _rotor_inertia(m, t)])[0],
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
+        actuator_range=_pair(m.tendon_actfrcrange[t]) if m.tendon_actfrclimited[t] else None,
         friction=zeroed([m.tendon_frictionloss[t]])[0],
         limit_softness=softness_of(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
         friction_softness=softness_of(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
@@ -136,8 +137,6 @@ def _unsupported_feature(m: Any, t: int) -> str:
         return "a plastic spring (springyield)"
     if m.tendon_armature[t] + _rotor_inertia(m, t) != 0 and not _is_on_one_branch(m, t):
         return "armature and joints on different branches"
-    if m.tendon_actfrclimited[t]:
-        return "a range for its actuators' force (actuatorfrcrange)"
     return ""
 
 

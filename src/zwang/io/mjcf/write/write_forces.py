@@ -123,6 +123,7 @@ def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
         {
             "name": out.name("tendon", t.name),
             **limit_attributes("", t.limits),
+            **limit_attributes("actuatorfrc", t.actuator_range),
             **softness_attributes(t.limit_softness, "limit"),
             "margin": unless(margin, 0),
             "frictionloss": unless(t.friction, 0),
