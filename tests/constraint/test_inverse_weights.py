@@ -133,3 +133,24 @@ def test_the_attribute_simple_of_bodies_is_kept_in_json():
     again = zw.Mechanism.from_json(mechanism.to_json())
     assert again == mechanism and [body.simple for body in again.bodies] == [False, None]
     assert inverse_weights(again).bodies == {"world": (0, 0), "a": (1 / 15, 0), "b": (0.5, 0)}
+
+
+def test_the_attribute_simple_of_bodies_is_kept_in_mjcf(tmp_path):
+    """MuJoCo's rule says that "c" is not simple, as its inertia is given in turned axes; once written, the
+    inertia is in the axes of the body.
+    """
+    slide = '<joint type="slide" axis="1 0 0"/>'
+    text = (
+        f'<mujoco><worldbody><body name="a" simple="false">{slide}<geom size=".1"/></body>'
+        f'<body name="b">{slide}<geom size=".1"/></body>'
+        f'<body name="c">{slide}<geom type="cylinder" size=".07 .1" zaxis="0 1 0"/></body>'
+        "</worldbody></mujoco>"
+    )
+    mechanism, path = read_mjcf("slides.xml", text=text), tmp_path / "slides.xml"
+    zw.write_mjcf(mechanism, path)
+    expected = mujoco.MjModel.from_xml_string(text)
+    assert list(expected.body_simple == 2) == [False, False, True, False]
+    written = mujoco.MjModel.from_xml_path(str(path))
+    np.testing.assert_array_equal(written.body_simple, expected.body_simple)
+    np.testing.assert_allclose(written.body_invweight0, expected.body_invweight0, rtol=1e-14, atol=0)
+    assert inverse_weights(zw.load(path)).bodies == inverse_weights(mechanism).bodies

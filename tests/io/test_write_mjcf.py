@@ -29,6 +29,7 @@ from zwang.algebra.rotations import from_rpy
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.errors import FormatError
 from zwang.io.export_notes import ExportNotes
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.samples import four_bar
@@ -449,3 +450,16 @@ def test_parts_that_no_writer_has_are_named():
     notes = ExportNotes(m, "MJCF")
     notes.other_parts()
     assert [str(note) for note in notes.notes] == ["ignored: it is not written to MJCF (sensors: 'gyro')"]
+
+
+def test_inactive_equalities_keep_their_names(tmp_path):
+    text = """<mujoco><worldbody><body name="a"><freejoint/><geom size=".1"/></body>
+      <body name="b" pos="1 0 0"><freejoint/><geom size=".1"/></body></worldbody>
+      <equality><connect name="point" body1="a" body2="b" anchor=".5 0 0" active="false"/>
+      <weld name="pose" body1="a" body2="b"/></equality></mujoco>"""
+    mechanism = read_mjcf("pair.xml", text=text)
+    zw.write_mjcf(mechanism, tmp_path / "pair.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "pair.xml"))
+    assert {model.equality(k).name: model.eq_active0[k] for k in range(model.neq)} == {"point": 0, "pose": 1}
+    again = zw.load(tmp_path / "pair.xml")
+    assert [c.name for c in again.inactive_constraints] == ["point"]

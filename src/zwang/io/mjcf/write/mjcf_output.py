@@ -59,6 +59,7 @@ class MjcfOutput:
         """
         out = MjcfOutput(mechanism, notes, MeshExport(path))
         shapes = [g.name for b in mechanism.bodies for g in b.geometry] + [g.name for g in mechanism.geometry]
+        constraints = (*mechanism.constraints, *mechanism.inactive_constraints)
         parts = {
             "body": [b.name for b in mechanism.bodies],
             "joint": [j.name for j in mechanism.joints],
@@ -67,7 +68,7 @@ class MjcfOutput:
             "tendon": [t.name for t in mechanism.tendons],
             "actuator": [f.name for f in mechanism.forces if isinstance(f, Motor | Actuator)],
             "pair": [],
-            "constraint": [c.name for c in mechanism.constraints if c.name],
+            "constraint": [c.name for c in constraints if c.name],
             "keyframe": [k.name for k in mechanism.keyframes if k.name],
             "sensor": [s.name for s in original.sensors],
             "camera": [c.name for c in original.cameras],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from zwang.io.mjcf.write.mjcf_output import (
@@ -59,7 +60,7 @@ class _BodyWriter:
                     "MuJoCo applies a negative factor only if another body has a positive one",
                 )
             self.compensation = {}
-        self.by_rule = simple_bodies(m.bodies)
+        self.by_rule = simple_bodies(replace(body, simple=None) for body in m.bodies)
         self.stored: dict[str, list[str]] = {"velocity": [], "effort": []}
 
     def body(self, body: Body) -> XmlElement:
