@@ -242,7 +242,8 @@ def sensor_errors(model: Any, data: Any, values: dict[str, np.ndarray]) -> dict[
 
 
 def floats(pair: Pair) -> None:
-    """Compare all states."""
+    """Compare all states, with all bodies awake."""
+    pair.tight.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     for name, data in states(pair.tight):
         try:
             compare_state(pair, name, data)

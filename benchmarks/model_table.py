@@ -31,7 +31,7 @@ but not listed.
   in MuJoCo. Otherwise the reason is given.
 - **qacc**: the largest error of the generalised acceleration, relative to the largest acceleration or 1, in
   the initial state, in up to three keyframes, and in two states along a motion with random controls. MuJoCo
-  solves to a tolerance of 1e-15 and finds contacts to 1e-12.
+  solves to a tolerance of 1e-15 and finds contacts to 1e-12; bodies that may sleep are awake.
 - **sensors**: the largest error of `sensordata` in the same states, likewise.
 - **200 steps**: the largest error of the coordinates during 200 compiled steps with random controls.
 - **compile**: seconds from the loaded mechanism to the result of the first 200 steps, without cache.

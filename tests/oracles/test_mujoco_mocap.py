@@ -77,3 +77,20 @@ def test_a_mocap_body_is_fixed_to_the_world():
     pose = ("b", (0, 0, 0), (1, 0, 0, 0))
     with pytest.raises(UnknownNameError, match="no mocap body 'b'"):
         zw.Mechanism(bodies=(zw.Body("a", mocap=True),), keyframes=(zw.Keyframe("k", mocap=(pose,)),))
+
+
+def test_mocap_bodies_do_not_touch_what_they_carry():
+    """A mocap body is a parent, unlike other bodies without joints, whose children touch the world."""
+    text = """<mujoco><worldbody><geom name="ground" size="1"/>
+      <body name="hand" mocap="true" pos="5 0 0"><geom size="1"/>
+        <body name="wrist" pos="0 0 1"><geom size=".5"/>
+          <body name="finger" pos="0 0 .9"><joint type="slide"/><geom size="1"/></body></body></body>
+      <body name="post" pos="-5 0 0"><geom size="1"/>
+        <body name="tip" pos="0 0 1.9"><joint type="slide"/><geom size="1"/></body></body>
+    </worldbody></mujoco>"""
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("carried.xml", text=text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 1 and [c.bodies for c in zw.contacts(m, m.home, [0, 0], [0, 0])] == [("post", "tip")]
+    found = zw.constrained_dynamics(m, m.home, [0, 0], [0, 0]).acceleration
+    assert found == pytest.approx(data.qacc, rel=1e-9)

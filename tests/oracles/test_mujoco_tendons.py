@@ -119,19 +119,6 @@ def test_what_is_not_supported_is_named(tmp_path):
 BRANCHES = """<mujoco><worldbody><body name="a"><joint/><geom size=".1"/><site name="a" pos=".1 0 0"/></body>
 <body name="b"><joint/><geom size=".1"/><site name="b" pos=".2 .1 0"/></body></worldbody>
 <tendon><spatial name="t" armature="1"><site site="a"/><site site="b"/></spatial></tendon></mujoco>"""
-SLEEP = """<mujoco><option><flag sleep="enable"/></option><worldbody><body name="a" sleep="{policy}">
-<freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
-
-
-def test_bodies_that_may_sleep_are_refused():
-    m = read_mjcf("sleep.xml", text=SLEEP.format(policy="never"))
-    assert "sleep" not in m.options.enabled
-    assert any("'sleep', as no body may sleep" in note.what for note in m.report.notes)
-    for policy in ("allowed", "auto", "init"):
-        with pytest.raises(UnsupportedError, match="'sleep', by which body 'a' stops while it is slow"):
-            read_mjcf("sleep.xml", text=SLEEP.format(policy=policy))
-
-
 WRAPS = """<mujoco><option><flag contact="disable"/></option><worldbody>
 <site name="w" pos="1 .2 .4"/><site name="out" pos="0 0 .4"/><site name="in" pos=".05 .01 .02"/>
 <geom name="s" size=".1" pos=".05 0 0"/>

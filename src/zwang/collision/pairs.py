@@ -14,6 +14,7 @@ from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, HeightField, Surface
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import mocap_groups
 from zwang.mechanism.numbers import Names, Numbers, clipped_solimp
 from zwang.mechanism.tree import WORLD, Placement, Tree
 from zwang.scalar import are_constant, divide, logical_and, maximum, minimum, where
@@ -104,10 +105,10 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
     """Pairs of shapes that may touch, in MuJoCo's order of bodies.
 
     Explicit pairs are excluded if fixed to the same link, or both to the world. Other pairs are excluded if
-    fixed to the same link or to parent and child (the world is no parent), by an explicit exclusion, or by
-    their bit masks. Raises UnknownNameError for an unknown name in a pair or an exclusion, and
-    UnsupportedError for a pair whose contact points another algorithm is to find (MuJoCo's flag `nativeccd`),
-    and, at once, for more than 600,000 pairs.
+    fixed to the same link or to parent and child (the world is no parent, a mocap body is), by an explicit
+    exclusion, or by their bit masks. Raises UnknownNameError for an unknown name in a pair or an exclusion,
+    and UnsupportedError for a pair whose contact points another algorithm is to find (MuJoCo's flag
+    `nativeccd`), and, at once, for more than 600,000 pairs.
     Source: MuJoCo documentation, Computation, "Selection" of collisions, and Modeling, "Contact parameters".
     """
     if not mechanism.options.contact:
@@ -124,7 +125,7 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
     explicit = [pair for pair in explicit if pair.a.placement.link != pair.b.placement.link]
     explicit_indices = {frozenset((pair.a.index, pair.b.index)) for pair in explicit}
     excluded = _exclusions(mechanism)
-    parent_links = _parent_links(mechanism.tree)
+    parents = _ParentFilter.of(mechanism)
     pairs = list(explicit)
     for first, others in zip(shapes, _partners(shapes), strict=True):
         for second in (shapes[k] for k in others):
@@ -133,7 +134,7 @@ def candidate_pairs(mechanism: Mechanism) -> tuple[Pair, ...]:
                 or frozenset((first.body, second.body)) in excluded
             ):
                 continue
-            if _may_touch(mechanism, first, second, parent_links):
+            if _may_touch(mechanism, first, second, parents):
                 pairs.append(_mixed_pair(*_ordered(first, second)))
     pairs = [_with_flags(pair, mechanism.options.disabled) for pair in pairs]
     if mechanism.options.noslip_iterations:
@@ -209,7 +210,7 @@ def _shape_counts(mechanism: Mechanism) -> dict[str, int]:
 
 
 def _may_touch(
-    mechanism: Mechanism, first: CollisionShape, second: CollisionShape, parent_links: dict[int, int]
+    mechanism: Mechanism, first: CollisionShape, second: CollisionShape, parents: _ParentFilter
 ) -> bool:
     """Whether masks, kinds and links let two shapes touch."""
     one, two = first.shape, second.shape
@@ -219,12 +220,40 @@ def _may_touch(
         return False
     if {first.kind, second.kind} <= {"plane", "heightfield"}:
         return False
-    a, b = first.placement.link, second.placement.link
-    if a == b:
+    if first.placement.link == second.placement.link:
         return False
-    if "filterparent" in mechanism.options.disabled or WORLD in (a, b):
-        return True
-    return parent_links[a] != b and parent_links[b] != a
+    return "filterparent" in mechanism.options.disabled or not parents.excludes(first, second)
+
+
+class _ParentFilter(NamedTuple):
+    """What excludes contacts of parent and child. links: see `_parent_links`. mocap: see `mocap_groups`.
+    carried: for each link that a mocap body carries, the name of this body.
+    """
+
+    links: dict[int, int]
+    mocap: dict[str, str]
+    carried: dict[int, str]
+
+    @staticmethod
+    def of(mechanism: Mechanism) -> _ParentFilter:
+        """The filter of a mechanism."""
+        tree, mocap = mechanism.tree, mocap_groups(mechanism.bodies)
+        carried = {
+            tree.placements[body.name].link: mocap[body.parent]
+            for body in mechanism.bodies
+            if body.joints and body.parent in mocap
+        }
+        return _ParentFilter(_parent_links(tree), mocap, carried)
+
+    def excludes(self, first: CollisionShape, second: CollisionShape) -> bool:
+        """Whether one of two shapes on different links is fixed to the parent of the other; the world is no
+        parent, but a mocap body is.
+        """
+        a, b = first.placement.link, second.placement.link
+        if WORLD not in (a, b):
+            return self.links[a] == b or self.links[b] == a
+        fixed, link = (first.body, b) if a == WORLD else (second.body, a)
+        return link in self.carried and self.carried[link] == self.mocap.get(fixed)
 
 
 def _parent_links(tree: Tree) -> dict[int, int]:

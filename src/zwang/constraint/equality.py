@@ -76,6 +76,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
         violation=size,
         bias=bias,
         shortest_time=context.shortest_time,
+        active=constraint.active > 0,
     )
 
 

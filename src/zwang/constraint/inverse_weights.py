@@ -8,7 +8,6 @@ translate, or rotate, has the inverse weight 0 there. Source: MuJoCo, `mj_setCon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,25 +96,14 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     """M^-1 (nv, nv), by the LTDL factorisation of the mass matrix of each kinematic tree."""
     M, parents = crba(mechanism.tree, q), velocity_parents(mechanism.tree)
     inverse = np.zeros(M.shape, int).astype(object)
-    for tree in _velocities_of_trees(parents):
+    trees = np.array(mechanism.tree.kinematic_trees, int)
+    for tree in (np.flatnonzero(trees == t).tolist() for t in dict.fromkeys(trees.tolist())):
         number = {-1: -1} | {k: n for n, k in enumerate(tree)}
         own_parents = [number[parents[k]] for k in tree]
         factors = factor(M[np.ix_(tree, tree)], own_parents)
         for k, unit in zip(tree, np.eye(len(tree), dtype=int), strict=True):
             inverse[tree, k] = factors.solve(unit)
     return np.array(inverse.tolist()).reshape(M.shape)  # of floats, if all entries are
-
-
-def _velocities_of_trees(parents: Sequence[int]) -> list[list[int]]:
-    """The generalised velocities of each kinematic tree."""
-    trees: list[list[int]] = []
-    tree_of: list[int] = []
-    for k, parent in enumerate(parents):
-        if parent < 0:
-            trees.append([])
-        tree_of.append(tree_of[parent] if parent >= 0 else len(trees) - 1)
-        trees[tree_of[k]].append(k)
-    return trees
 
 
 def _of_body(

@@ -15,7 +15,7 @@ from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex
-from zwang.scalar import divide, maximum, sqrt, value_is_constant, where
+from zwang.scalar import divide, is_zero, maximum, sqrt, value_is_constant, where
 
 
 def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]:
@@ -60,7 +60,7 @@ def _ends(
     lower, upper = limits
     if nearest_only and softness is not None and _are_separate(lower, upper, softness.margin):
         lower_is_nearer = x - lower < upper - x
-        J_nearest = np.array([where(lower_is_nearer, j, -j) for j in J])
+        J_nearest = np.array([j if is_zero(j) else where(lower_is_nearer, j, -j) for j in J])
         distance = where(lower_is_nearer, x - lower, upper - x)
         return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness)]
     ends = [("lower", x - lower, J, lower), ("upper", upper - x, -J, upper)]

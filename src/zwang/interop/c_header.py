@@ -176,7 +176,7 @@ def _step(settings: ExportSettings, layout: StepLayout) -> str:
         (f"{real} q[{upper}_NQ]", "coordinates"),
         (f"{real} v[{upper}_NV]", "generalised velocities"),
         *[(f"{real} activation[{upper}_NZ]", "activations")] * bool(layout.activation),
-        *[(f"{real} warm_start[{layout.warm_start}]", "statuses of constraint rows; 0 for a new state")]
+        *[(f"{real} warm_start[{layout.warm_start}]", "of rows and of sleep; 0 for a new state")]
         * bool(layout.warm_start),
         *[(f"{real} work[{work}]", "memory of the step, without meaning between steps")] * bool(work),
     ]  # fmt: skip

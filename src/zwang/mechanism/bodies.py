@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError
@@ -63,6 +63,8 @@ class Body:
         weight is 1 / mass; by default, `simple_bodies` decides.
     mocap: whether the pose may be prescribed from outside, see `zw.with_mocap_parameters`; only for a body
         without joints whose parent is the world.
+    sleep: whether the kinematic tree of the body may sleep, if the options enable "sleep"; see
+        `zwang.mechanism.sleep_policy`. Only for the first body with joints.
     Raises DescriptionError for a negative mass, or an inertia that is not physically consistent (negative
     principal moments, or principal moments that violate the triangle inequality).
     """
@@ -80,6 +82,7 @@ class Body:
     unchecked_inertia: bool = False
     simple: bool | None = None
     mocap: bool = False
+    sleep: Literal["auto", "never", "allowed", "init"] = "auto"
 
     def __post_init__(self):
         where = f"body {self.name!r}"

@@ -123,6 +123,7 @@ def check_mechanism(mechanism: MechanismParts) -> None:
     check_sensors(mechanism)
     _check_masses(mechanism)
     _check_unchecked_inertias(mechanism)
+    _check_sleep(mechanism.bodies)
 
 
 def check_keyframes(keyframes: Sequence[Keyframe], nq: int, nv: int) -> None:
@@ -184,6 +185,19 @@ def _check_tree(bodies: Sequence[Body]) -> None:
         seen.add(body.name)
 
 
+def _check_sleep(bodies: Sequence[Body]) -> None:
+    """Only the first body with joints of a kinematic tree has a rule for its sleep."""
+    moved: set[str] = set()
+    for body in bodies:
+        if body.sleep != "auto" and (not body.joints or body.parent in moved):
+            raise DescriptionError(
+                f"body {body.name!r} has sleep={body.sleep!r}; give it to the first body with joints of the "
+                "kinematic tree, which sleeps as a whole"
+            )
+        if body.joints or body.parent in moved:
+            moved.add(body.name)
+
+
 def _is_own_ancestor(body: Body, table: Mapping[str, Body]) -> bool:
     visited, ancestor = {body.name}, body.parent
     while ancestor in table and ancestor not in visited:
@@ -239,7 +253,7 @@ def _check_references(m: MechanismParts) -> None:
     shapes = dict.fromkeys(g.name for g in (*(g for b in m.bodies for g in b.geometry), *m.geometry))
     _check_contacts(m.contacts, bodies, shapes)
     for part in (*m.forces, *m.constraints, *m.inactive_constraints):
-        for kind, name in _references(part):
+        for kind, name in references(part):
             find(kind, name, tables[kind])
 
 
@@ -304,7 +318,7 @@ def _check_contacts(
                 raise UnknownNameError(kind, name, [known for known in valid if known])
 
 
-def _references(part: Any) -> list[tuple[str, str]]:
+def references(part: Any) -> list[tuple[str, str]]:
     """(kind, name) of everything that a force element or a constraint refers to."""
     found = []
     for field, kind in (

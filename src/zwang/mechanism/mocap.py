@@ -79,3 +79,14 @@ def moved_mocap_bodies(mechanism: Mechanism, poses: Iterable[tuple[str, Any, Any
         if not np.allclose(here, (*position, *R.ravel()), rtol=0, atol=1e-9):
             found.append(name)
     return found
+
+
+def mocap_groups(bodies: Iterable[Body]) -> dict[str, str]:
+    """For each mocap body, and each body fixed to one, the name of the mocap body."""
+    found: dict[str, str] = {}
+    for body in bodies:
+        if body.mocap:
+            found[body.name] = body.name
+        elif body.parent in found and not body.joints:
+            found[body.name] = found[body.parent]
+    return found

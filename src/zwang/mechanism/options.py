@@ -45,7 +45,8 @@ class Options:
     contacts are detected. noslip_iterations: the largest number of sweeps of MuJoCo's noslip solver, which
     removes the slip of soft friction after the solution; 0 for none. noslip_tolerance: the improvement of
     the cost below which it stops, relative to the mean inertia in the default configuration times nv.
-    magnetic_field: in world axes, for magnetometers.
+    magnetic_field: in world axes, for magnetometers. sleep_tolerance: the velocity [m/s] below which a body
+    may sleep, not negative, see `zwang.simulation.sleeping`; for rotations, times the size of the body.
     disabled, enabled: names of flags in `DISABLED`, `ENABLED`. Raises DescriptionError for other values.
     Source: MuJoCo documentation, XML reference, "option".
     """
@@ -63,6 +64,7 @@ class Options:
     magnetic_field: Vector3 = (0, -0.5, 0)
     noslip_iterations: int = 0
     noslip_tolerance: float = 1e-6
+    sleep_tolerance: float = 1e-3
 
     def __post_init__(self):
         object.__setattr__(self, "timestep", number(self.timestep, "timestep"))
@@ -81,6 +83,7 @@ class Options:
         put(self, "iterations", integer(self.iterations, "iterations (option element)", least=1))
         put(self, "noslip_iterations", integer(self.noslip_iterations, "noslip_iterations", least=0))
         put(self, "noslip_tolerance", bounded(self.noslip_tolerance, "noslip_tolerance", least=0))
+        put(self, "sleep_tolerance", bounded(self.sleep_tolerance, "sleep_tolerance", least=0))
         put(self, "tolerance", bounded(self.tolerance, "tolerance (option element)", least=0))
         put(self, "contact", boolean(self.contact, "contact (option element)"))
         if self.solver not in SOLVERS:

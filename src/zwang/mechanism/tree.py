@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,20 @@ class Tree:
         if not isinstance(frame, str) or frame not in self.placements:
             raise UnknownNameError("frame", frame, self.placements)
         return self.placements[frame]
+
+    @cached_property
+    def kinematic_trees(self) -> tuple[int, ...]:
+        """For each generalised velocity the number of its kinematic tree: the links that one link on the
+        world carries.
+        """
+        trees: list[int] = []
+        count = 0
+        for link in self.links:
+            if link.parent == WORLD:
+                count += 1
+            own = count - 1 if link.parent == WORLD else trees[self.links[link.parent].v.start]
+            trees += [own] * (link.v.stop - link.v.start)
+        return tuple(trees)
 
     def path(self, link: int) -> list[int]:
         """The links on the path from the world to `link`, inclusive."""

@@ -19,10 +19,13 @@ from zwang.simulation.controls import Control, ControlFunction, PrescribedContro
 from zwang.simulation.events import EventRecords, EventSearch
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
+from zwang.simulation.sleep_rule import sleeping_trees
 from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import status_of_error
-from zwang.simulation.step_program import StepProgram
+from zwang.simulation.step_program import CarriedNumbers, StepProgram
 
+SLEEP = "sleep"
+"""The name of the numbers of trees that may sleep, in a state on floats."""
 RECORDED = ("clock", "q", "v", "z")
 CHUNK = 0.2  # seconds of computation between two updates of a progress bar
 
@@ -50,6 +53,7 @@ class PythonExecutor:
 
     def __init__(self, program: StepProgram, initial: InitialState):
         self._programs, self._monitors = [program], is_constrained(program.mechanism)
+        self._trees = sleeping_trees(program.mechanism)
         if initial.params:
             rows = [initial.parameters_of_world(w) for w in range(initial.worlds)]
             self._programs = [replace(program, mechanism=program.mechanism.subs(row)) for row in rows]
@@ -58,6 +62,8 @@ class PythonExecutor:
         """See `RolloutExecutor`."""
         if self._monitors:
             state = {**state, "solver": np.tile(initial_monitor(every), (len(state["q"]), 1))}
+        if self._trees and SLEEP not in state:
+            state = {**state, SLEEP: np.zeros((len(state["q"]), self._trees))}
         records = {name: np.empty((len(x), samples, x.shape[1])) for name, x in state.items()}
         for w in range(len(state["q"])):
             program = self._programs[w % len(self._programs)]
@@ -72,8 +78,11 @@ class PythonExecutor:
 
 def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarray) -> Mapping[str, Any]:
     """The state after a step; an exception of the solver becomes the world's failure reason."""
+    given = dict(state)
+    carried = CarriedNumbers(given.pop(SLEEP)) if SLEEP in state else None
     try:
-        return program(**state, u=u)
+        after = program(**given, u=u, carried=carried)
+        return after if carried is None else {**after, SLEEP: carried.numbers}
     except SolveError as error:
         return {**state, "status": np.array([float(status_of_error(error))])}
 

@@ -15,7 +15,8 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
     10. integrator           q, v, z at the end of the step                        STEPPERS
         with hard contacts   impacts located in time, where v jumps                `step_with_impacts`
     11. stabilisation        projection onto the hard constraints                  `stabilised`
-    12. status               the worst failure of all stages                       `worst_status`
+    12. sleep                trees of bodies that are slow stay where they are     `next_sleep`
+    13. status               the worst failure of all stages                       `worst_status`
 
 Stages 1 to 9 are the state derivative; a Runge-Kutta method evaluates it several times. Without constraints
 stages 5 to 8 are replaced by the articulated-body algorithm. The text runs on floats; traced, it becomes
@@ -70,6 +71,8 @@ from zwang.simulation.implicit_damping import (
     unconstrained_acceleration,
 )
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.sleep_rule import check_sleep, sleep_rule
+from zwang.simulation.sleeping import next_sleep
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
@@ -121,6 +124,7 @@ class StepResult(NamedTuple):
     motions: Sequence[ConstrainedMotion] = ()
     last_stage: Stage | None = None
     switching: Any = None
+    sleep: np.ndarray | None = None
 
 
 class StateDerivative(NamedTuple):
@@ -164,7 +168,7 @@ def step_settings(
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
     constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)
     has_impacts = constraint_model is not None and has_hard_contacts(mechanism)
-    return StepSettings(mechanism, h, integrator, tree, constraint_model, has_impacts)
+    return StepSettings(mechanism, h, integrator, tree, constraint_model, has_impacts, sleep_rule(mechanism))
 
 
 def step(
@@ -175,13 +179,16 @@ def step(
     warm_start: WarmStart | KnownSolutions | None = None,
     *,
     switching: bool = False,
+    sleep: Any = None,
 ) -> StepResult:
     """The state one step after `state`, at a constant control, with the worst status of all stages.
 
     control: one number for each input (nu,); for a mechanism without inputs the generalised force (nv,) [N
     m, N]. t [s]: the time at the beginning of the step; required if a constraint depends on time.
     warm_start: the row statuses at the end of the previous step; for a state of tangents the known solutions.
-    switching: see `Evaluation`. Raises SimulationError if the time is required and None.
+    switching: see `Evaluation`. sleep: the numbers of the trees that the previous step left, see `sleeping`;
+    without them no tree sleeps. Raises SimulationError if the time is required and None, and where trees
+    cannot sleep.
     """
     t = time_or_error(s.mechanism, t)
     evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching)
@@ -195,9 +202,15 @@ def step(
     # 11. stabilisation of the hard constraints
     end = result.state
     q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h, tangents=evaluation.tangents)
-    # 12. status
+    end = State(q, v, end.z)
+    # 12. sleep
+    if s.sleep is not None and sleep is not None:
+        check_sleep(s.mechanism, s.integrator)
+        found = next_sleep(s.sleep, state, control, sleep, result.motion and result.motion.found.rows)
+        end, sleep = found.held(s.sleep, state, end), found.numbers
+    # 13. status
     status = worst_status([result.status, status_if(violated, CONSTRAINT_VIOLATED)])
-    return result._replace(state=State(q, v, end.z), status=status)
+    return result._replace(state=end, status=status, sleep=sleep)
 
 
 def _integrated(

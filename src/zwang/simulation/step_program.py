@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zwang.constraint.rows import WarmStart
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
-    MutableArray,
     absolute,
     cond,
     equal,
@@ -38,17 +38,50 @@ BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failu
 
 
 class CarriedState(Protocol):
-    """Numbers that a program carries from one step to the next: the row statuses of the warm start."""
+    """Numbers that a program carries from one step to the next, zeros in the first step: of the trees that
+    may sleep, and the row statuses of the warm start.
+    """
 
     size: int
 
-    def warm_start(self, size: int) -> MutableArray:
-        """`size` numbers, as the previous step kept them; zeros in the first step."""
+    def state(self, size: int) -> Any:
+        """`size` numbers of the trees, as the previous step kept them; called before `warm_start`."""
         ...
 
-    def keep(self, numbers: MutableArray) -> None:
-        """Keep the numbers for the next step."""
+    def keep_state(self, values: Any) -> None:
+        """Keep the numbers of the trees for the next step."""
         ...
+
+    @property
+    def warm_start(self) -> WarmStart | None:
+        """The function of their number that gives the row statuses, as the previous step kept them; None for
+        no warm start.
+        """
+        ...
+
+    def keep(self, values: Any) -> None:
+        """Keep the row statuses for the next step."""
+        ...
+
+
+class CarriedNumbers:
+    """What a program carries on floats: the numbers of the trees that may sleep, and no warm start."""
+
+    size, warm_start = 0, None
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+    def state(self, size: int) -> Any:
+        """See `CarriedState`."""
+        return self.numbers
+
+    def keep_state(self, values: Any) -> None:
+        """See `CarriedState`."""
+        self.numbers = values
+
+    def keep(self, values: Any) -> None:
+        """See `CarriedState`."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +114,14 @@ class StepProgram:
         q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,):
         the number of steps so far, from which the time follows; status (1,): the status of the world (see
         `simulation.status`); both are given, or neither. time (1,) [s]: of a step without a clock. params:
-        an array (1,) for each symbol. carried: the row statuses of the warm start. solver (3,): the monitor
-        of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of the last
-        state derivative, for worlds with a status. Clock, status, time, solver and stage are returned if they
-        are given.
+        an array (1,) for each symbol. carried: see `CarriedState`; without it no body sleeps. solver (3,):
+        the monitor of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of
+        the last state derivative, for worlds with a status. Clock, status, time, solver and stage are
+        returned if they are given.
 
-        Raises SimulationError for outputs of a world with a status, for a `stage` of steps that are divided
-        at impacts or stops of sliding, and without clock and time if a constraint depends on time.
+        Raises SimulationError where bodies cannot sleep, for outputs of a world with a status, for a `stage`
+        of steps that are divided at impacts or stops of sliding, and without clock and time if a constraint
+        depends on time.
         """
         if self.outputs and status is not None:
             raise SimulationError(
@@ -97,10 +131,12 @@ class StepProgram:
         state, model = State(q, v, z), settings.constraint_model
         t = clock[0] * self.h if clock is not None else None if time is None else time[0]
         runs = status is None or equal(status[0], NONE)
+        sleep = carried.state(settings.sleep.count) if carried and settings.sleep else None
 
         def advanced() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)
-            after = step(settings, state, control, t, carried.warm_start if carried else None)
+            start = carried.warm_start if carried else None
+            after = step(settings, state, control, t, start, sleep=sleep)
             if status is None:
                 return _with_motion(settings, state, control, t, after) if self.outputs else after
             return _checked(after, control, stage is not None)
@@ -108,7 +144,7 @@ class StepProgram:
         def unchanged() -> StepResult:
             last = None if stage is None else Stage(t, state, np.zeros(0 if model is None else len(v)))
             kept = zeros(carried.size) if carried and carried.size else None
-            return StepResult(state, NONE, kept, last_stage=last)
+            return StepResult(state, NONE, kept, last_stage=last, sleep=sleep)
 
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
         after = advanced() if status is None or model is None else cond(runs, advanced, unchanged)
@@ -119,6 +155,9 @@ class StepProgram:
         )
         if stage is not None:
             found["stage"] = _advance_stage(stage, after, runs)
+        if carried and sleep is not None and after.sleep is not None:
+            valid = logical_and(runs, equal(after.status, NONE))
+            carried.keep_state([where(valid, x, old) for x, old in zip(after.sleep, sleep, strict=True)])
         if solver is not None:
             found["solver"] = advanced_monitor(solver, NO_SOLUTION if model is None else after.solver_status)
         recorded = True if solver is None else is_recorded(solver)

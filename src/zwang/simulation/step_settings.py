@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.simulation.constraint_stage import ConstraintModel
+from zwang.simulation.sleep_rule import SleepRule
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class StepSettings:
 
     tree: the mechanism's tree, with an increased armature where the integrator treats constant joint damping
     implicitly. constraint_model: the constraints that act, or None for an unconstrained mechanism.
-    has_impacts: whether hard contacts may close by impacts within a step.
+    has_impacts: whether hard contacts may close by impacts within a step. sleep: the rule of trees that may
+    sleep, if there are any.
     """
 
     mechanism: Mechanism
@@ -24,3 +26,4 @@ class StepSettings:
     tree: Tree
     constraint_model: ConstraintModel | None
     has_impacts: bool = False
+    sleep: SleepRule | None = None

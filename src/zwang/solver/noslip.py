@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.norms import TINY
+from zwang.constraint.islands import trees_of
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SimulationError
@@ -127,7 +128,7 @@ class _Sweeps(NamedTuple):
     def _over_friction(self, state: _SweepState, is_open: MutableArray) -> _SweepState:
         """The state after the update of every row of dry friction; islands that are finished keep theirs."""
         for block in self.p.friction:
-            label = self.p.labels[self.p.trees_of(block.columns)[0]]
+            label = self.p.labels[trees_of(block.columns, self.p.tree_of)[0]]
             for i, row in enumerate(block.row_numbers()):
                 acts = is_open.gather(label) > 0
                 update = partial(self._clipped, row=row, bound=block.bound[i], label=label)

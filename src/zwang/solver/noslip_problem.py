@@ -5,24 +5,18 @@ coordinates X = L^-T J^T with M = L^T D L, and the islands: the trees of bodies 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import ancestors, factor
+from zwang.constraint.islands import constraint_islands, trees_of
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
     empty,
-    equal,
-    logical_not,
-    logical_or,
-    maximum,
-    minimum,
     table,
-    while_loop,
     zeros,
 )
 from zwang.scalar.stacked_pytree import StackedPytree
@@ -76,15 +70,12 @@ class NoslipProblem:
                 cone = group.rows.cone(k)
                 form, friction = (cone is not None, n), () if cone is None else cone.friction
                 at = group.rows.order[k], group.first + k, group.start + k * n
-                found.append(FrictionalContact(*at, form, friction, self.trees_of(own)))
+                found.append(FrictionalContact(*at, form, friction, trees_of(own, self.tree_of)))
         return found
 
     def _velocities(self, group: BlockGroup) -> list[tuple[int, ...]]:
         """The generalised velocities on which each block of a group depends."""
         return group.rows.velocities(self.rows.screws)
-
-    def trees_of(self, velocities: Sequence[int]) -> tuple[int, ...]:
-        return tuple(sorted({self.tree_of[k] for k in velocities}))
 
     def _row_arrays(self) -> tuple[MutableArray, MutableArray]:
         """X (count, nv) and y0 (count,) of the active rows."""
@@ -131,32 +122,9 @@ class NoslipProblem:
     def _islands(self, islands: bool) -> MutableArray:
         """The island of every tree: the smallest number of a tree that active rows connect with it."""
         count = self.tree_count
-        labels = zeros(count)
         if count == 1 or not islands:
-            return labels
-        for t in range(count):
-            labels = labels.set(t, 1.0 * t)
-
-        def merge(trees: Sequence[Any], carry: Any) -> Any:
-            labels, changed = carry
-            known = [labels[t] for t in trees]
-            least = reduce(minimum, known)
-            for t in trees:
-                labels = labels.set(t, least)
-            return labels, logical_or(changed, logical_not(equal(reduce(maximum, known), least)))
-
-        def merge_all(carry: Any) -> Any:
-            carry = carry[0], 1.0 < 0.0
-            for group in self.cost.groups:
-                own = [self.trees_of(velocities) for velocities in self._velocities(group)]
-                most = max(map(len, own))
-                if most > 1:
-                    joined = StackedPytree([trees + trees[-1:] * (most - len(trees)) for trees in own])
-                    carry = group.rows.active_indices.for_each(lambda k, c, of=joined: merge(of[k], c), carry)
-            return carry
-
-        labels, _ = while_loop(lambda carry: carry[1], merge_all, (labels, 0.0 < 1.0))
-        return labels
+            return zeros(count)
+        return constraint_islands([group.rows for group in self.cost.groups], self.rows.screws, self.tree_of)
 
     def cost_of_softness(self) -> MutableArray:
         """1/2 f^T R f of each island, the part of the cost that the first sweep gains."""
@@ -169,7 +137,7 @@ class NoslipProblem:
 
         total = zeros(self.tree_count)
         for group in (group for group in self.cost.groups if group.rows.by_wrench or group.rows.width):
-            first = StackedPytree([self.trees_of(own)[:1] for own in self._velocities(group)])
+            first = StackedPytree([trees_of(own, self.tree_of)[:1] for own in self._velocities(group)])
             total = group.rows.active_indices.for_each(
                 lambda k, total, g=group, first=first: add(first[k][0], RowBlock(g, k), total), total
             )

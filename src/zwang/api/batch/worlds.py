@@ -34,6 +34,8 @@ from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.contact_forces import contact_labels
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.sleep_rule import sleeping_bodies, sleeping_trees
+from zwang.simulation.sleeping import ASLEEP, MOVING
 from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import FAILURE_REASONS
 from zwang.simulation.step import STEPPERS
@@ -63,18 +65,18 @@ class Worlds:
     The arrays `q` (count, nq), `v` (count, nv), `activation` (count, nz), `control` (count, inputs) and those
     of `params`, `commands` and `observation` are views of the worlds' memory: they may be read and written
     between steps without a copy, also by other libraries through `__dlpack__`, and they are the same arrays
-    throughout; `worlds.q = q` is `worlds.set(q=q)`.
-    Write unit quaternions to `q`, or use `set`, which normalises them. `time`, `status`, `failed`,
-    `failure_reason` and `solver_status` are copies; `sensors` and `contacts` are computed when they are read.
-    Observations and commands have one contiguous row for each world. States, controls and parameters have the
-    layout of the vector registers: the values of consecutive worlds are neighbours (for few worlds, those of
-    one world), mostly with gaps between the columns, which JAX does not import; `x.copy()` has contiguous
-    rows, as observations that are the states have.
+    throughout; `worlds.q = q` is `worlds.set(q=q)`. Write unit quaternions to `q`, or use `set`, which
+    normalises them. `time`, `status`, `failed`, `failure_reason`, `solver_status` and `asleep` are copies;
+    `sensors` and `contacts` are computed when they are read. Observations and commands have one contiguous
+    row for each world. States, controls and parameters have the layout of the vector registers: the values of
+    consecutive worlds are neighbours (for few worlds, those of one world), mostly with gaps between the
+    columns, which JAX does not import; `x.copy()` has contiguous rows, as observations that are the states
+    have.
 
     A world whose step fails keeps its last valid state and time, and its `status` is not 0; it is not
     stepped again before it is reset. The results of a world do not depend on the other worlds, on their
-    number or on the number of threads, bit for bit. The warm start of the constraint solver is kept from
-    step to step, so that n calls of `step` give what one call with n substeps gives.
+    number or on the number of threads, bit for bit. The solver's warm start is kept from step to step, so
+    that n calls of `step` give what one call with n substeps gives. Bodies that may sleep: see `asleep`.
 
     Raises ArgumentError, UnknownNameError, ShapeError, StateError, ParameterError, SimulationError (for more
     worlds than fit into the memory), CompileError and TraceError.
@@ -186,7 +188,7 @@ class Worlds:
         not given is kept.
 
         q, v, control: a dictionary changes the named coordinates, speeds or inputs only. params: some
-        symbols; values that no body can have raise ParameterError. The warm start is kept.
+        symbols; values that no body can have raise ParameterError. The warm start is kept; q wakes bodies.
         """
         chosen = self._chosen(mask)
         n, m = len(chosen), self.mechanism
@@ -203,6 +205,8 @@ class Worlds:
         self._state["clock"][chosen, 0] = new_t / self.step_size
         if any(part is not None for part in (q, v, activation, time)):
             self._set_stage(chosen)
+        if q is not None and (trees := sleeping_trees(m)):
+            self._state[WARM_START][chosen, :trees] = MOVING
         for name, x in values.items():
             self._params[name][chosen] = x
 
@@ -238,6 +242,12 @@ class Worlds:
         if "solver" not in self._state:
             return np.full(self.count, int(SolverStatus.CONVERGED))
         return self._state["solver"][:, 0].astype(int)
+
+    @property
+    def asleep(self) -> Mapping[str, np.ndarray]:
+        """Whether each kinematic tree that may sleep does (count,), by the name of its first body."""
+        trees = sleeping_bodies(self.mechanism).items()
+        return {name: self._state[WARM_START][:, tree] >= ASLEEP for name, tree in trees}
 
     @property
     def params(self) -> Mapping[str, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy as np
 from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import (
     configuration_rate,
@@ -224,9 +225,14 @@ def step_solution(
     """The state after a step, NaN if it fails, with the accelerations that its constraint solver has found in
     each stage, and whether a row is switching; in continuous time the rates of the state.
 
-    carried: the row statuses of the warm start, in a rollout.
+    carried: see `CarriedState`, in a rollout. Raises SimulationError for a rollout in which bodies may sleep.
     """
     before, control, t = state_of(values), values["control"], time_of(values)
+    if carried is not None and settings.sleep is not None:
+        raise SimulationError(
+            f"mechanism {settings.mechanism.name!r} has bodies that may sleep, so that its motion has no "
+            "exact derivatives; take 'sleep' from the enabled options"
+        )
     if integrator == CONTINUOUS:
         rate = state_derivative(settings, *before, control, 0 if t is None else t)
         motions = [] if rate.motion is None else [rate.motion]

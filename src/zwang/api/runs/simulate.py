@@ -57,6 +57,7 @@ from zwang.simulation.rollout import (
     trajectory_of,
 )
 from zwang.simulation.settings import SimulationSettings
+from zwang.simulation.sleep_rule import check_sleep
 from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
@@ -225,6 +226,7 @@ def _on_fastest_path(
     """The motion, its derived quantities, and the path: compiled, or in Python if something cannot be
     traced.
     """
+    check_sleep(mechanism, str(plan.integrator) if plan.adaptive is None else plan.adaptive.method)
     with np.errstate(all="ignore"):  # failures are reported once, by name
         if compiled:
             try:

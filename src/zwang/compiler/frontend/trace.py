@@ -162,15 +162,28 @@ for _kind in (Real, Truth, Index, traced_control_flow.TracedArray):
 
 
 class CarriedValues:
-    """Values that a program carries from one step to the next, zeros in the first step.
+    """Values that a program carries from one step to the next, zeros in the first step: a state, and a warm
+    start.
 
-    Their number `size` is determined by the first and only call of `warm_start`.
+    The size of the warm start is determined by the first and only call of `warm_start`, which follows that
+    of `state`, if there is one.
     """
 
     def __init__(self, graph: Graph, port: int) -> None:
         self._graph, self._port = graph, port
         self.size = 0
-        self.stored: Any = ()
+        self._first: Any = ()
+        self._state: Any = ()
+        self._kept: Any = ()
+
+    def state(self, size: int) -> np.ndarray:
+        """The `size` values that the previous step stored with `keep_state`."""
+        self._first = self._state = _input(self._graph, self._port, (size,))
+        return self._first
+
+    def keep_state(self, values: Any) -> None:
+        """Store the state for the next step."""
+        self._state = values
 
     def warm_start(self, size: int) -> scalar.MutableArray:
         """The `size` values that the previous step stored with `keep`. Raises TraceError at a second call."""
@@ -180,13 +193,25 @@ class CarriedValues:
                 "pass on the result of the first call"
             )
         self.size, values = size, traced_control_flow.new_array(self._graph, (size,), uninitialised=True)
-        for k, value in enumerate(_input(self._graph, self._port, (size,))):
+        for k, value in enumerate(_input(self._graph, self._port, (self.total,))[len(self._first) :]):
             values = values.set(k, value)
         return values
 
     def keep(self, values: Any) -> None:
         """Store `size` values for the next step: a mutable array, which is copied as a whole, or a list."""
-        self.stored = values
+        self._kept = values
+
+    @property
+    def total(self) -> int:
+        """The number of all values."""
+        return len(self._first) + self.size
+
+    @property
+    def stored(self) -> Any:
+        """All values that the program stores."""
+        if not len(self._first):
+            return self._kept
+        return [*self._state, *(self._kept[k] for k in range(math.prod(_array(self._kept).shape)))]
 
 
 def trace(
@@ -219,9 +244,9 @@ def trace(
     values = CarriedValues(graph, len(shapes))
     with scalar.use_backend(TraceBackend(graph, unroll, holds)):
         outputs = named_outputs(function(*arrays, carried=values) if carried else function(*arrays))
-    if values.size:
+    if values.total:
         _check_carried(carried, values, shapes, outputs)
-        shapes, outputs = {**shapes, carried: (values.size,)}, {**outputs, carried: values.stored}
+        shapes, outputs = {**shapes, carried: (values.total,)}, {**outputs, carried: values.stored}
     arrays_of = {name: _array(value) for name, value in outputs.items()}
     results = [node for name, array in arrays_of.items() for node in _output_nodes(graph, name, array)]
     return lower(
@@ -235,9 +260,9 @@ def trace(
 def _check_carried(name: str, carried: CarriedValues, *others: Mapping[str, Any]) -> None:
     """Raise TraceError if a step stores another number of values than it reads, or if their name is taken."""
     stored = math.prod(_array(carried.stored).shape)
-    if stored != carried.size:
+    if stored != carried.total:
         raise TraceError(
-            f"the carried values {name!r} are {carried.size} at the start of a step, "
+            f"the carried values {name!r} are {carried.total} at the start of a step, "
             f"but keep() stores {stored}: store the same number"
         )
     if any(name in ports for ports in others):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -94,7 +94,21 @@ def _body(source: MjcfModel, i: int) -> Body:
         inertia=_inertia(m.body_inertia[i], m.body_iquat[i]),
         geometry=shapes_of(source, i),
         mocap=bool(m.body_mocapid[i] >= 0),
+        sleep=_sleep(m, i),
     )
+
+
+def _sleep(m: Any, i: int) -> Literal["auto", "never", "allowed", "init"]:
+    """The attribute `sleep` of a body, which the first body with joints of a kinematic tree may have."""
+    tree, numbers = int(m.body_treeid[i]), numbers_of(mujoco.mjtSleepPolicy)
+    if tree < 0 or m.dof_bodyid[m.tree_dofadr[tree]] != i:
+        return "auto"
+    policy = int(m.tree_sleep_policy[tree])
+    if policy == numbers.mjSLEEP_NEVER:
+        return "never"
+    if policy == numbers.mjSLEEP_INIT:
+        return "init"
+    return "allowed" if policy == numbers.mjSLEEP_ALLOWED else "auto"
 
 
 def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:

@@ -23,6 +23,7 @@ from zwang.io.mjcf.solver_parameters import note_clamped_parameters
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
+from zwang.mechanism.sleep_policy import SLEEP
 
 
 def read_mjcf(
@@ -71,7 +72,11 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         f"{len(tendons)} tendons, {len(constraints.active)} equalities, {len(keyframes)} keyframes, "
         f"{len(sensors)} sensors, {m.ncam} cameras",
     )
-    return Mechanism(
+
+    def report() -> Report:
+        return Report(str(source.files.source), "mjcf", tuple(source.notes))
+
+    mechanism = Mechanism(
         name=source.spec.modelname or "mechanism",
         bodies=bodies,
         gravity=gravity,
@@ -87,5 +92,9 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         options=options,
         sensors=sensors,
         cameras=read_sensors.cameras(source),
-        report=Report(str(source.files.source), "mjcf", tuple(source.notes)),
+        report=report(),
     )
+    if SLEEP not in options.enabled:
+        return mechanism
+    options = read_options.supported_sleep(source, mechanism)
+    return mechanism.replace(options=options, report=report())

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import zeroed
 from zwang.mechanism.force_elements import Actuator
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.options import DISABLED, ENABLED, Keyframe, Options
+from zwang.mechanism.sleep_policy import SLEEP, sleep_policies
+from zwang.mechanism.tendon_elements import TendonCoupling
 
 # the enable flags that change the motion
 _UNSUPPORTED_FLAGS = {"override", "diagexact", "ipc", "speculative"}
@@ -20,19 +25,12 @@ def options(source: MjcfModel) -> Options:
 
     Options that zwang does not support and that change the motion are reported.
     """
-    o = source.model.opt
-    where = next(
-        (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option"),
-        source.files.source,
-    )
+    o, where = source.model.opt, _location(source)
     disabled = flags_of(mujoco.mjtDisableBit, o.disableflags, DISABLED)
     enabled = flags_of(mujoco.mjtEnableBit, o.enableflags, ENABLED)
     for name in enabled:
         if name in _UNSUPPORTED_FLAGS:
             source.unsupported(f"the option flag {name!r}", where)
-    if "sleep" in enabled:
-        _check_sleep(source, where)
-        enabled = tuple(name for name in enabled if name != "sleep")
     if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
         source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
     boxes = np.count_nonzero(source.model.geom_type == int(mujoco.mjtGeom.mjGEOM_BOX))
@@ -57,23 +55,40 @@ def options(source: MjcfModel) -> Options:
         disabled=disabled,
         enabled=enabled,
         magnetic_field=zeroed(o.magnetic),
+        sleep_tolerance=max(0.0, float(o.sleep_tolerance)),
     )
 
 
-def _check_sleep(source: MjcfModel, where: str) -> None:
-    """Report trees of bodies that may sleep, and that the flag "sleep" has no effect if none may."""
-    m = source.model
-    policies = numbers_of(mujoco.mjtSleepPolicy)
-    awake = {policies.mjSLEEP_NEVER, policies.mjSLEEP_AUTO_NEVER}
-    sleeping = [t for t in range(m.ntree) if int(m.tree_sleep_policy[t]) not in awake]
-    if sleeping:
-        body = int(m.dof_bodyid[m.tree_dofadr[sleeping[0]]])
-        source.unsupported(
-            f"the option flag 'sleep', by which body {source.name('body', body)!r} stops while it is slow,",
-            where,
-        )
-    else:
-        source.note("ignored", "the option flag 'sleep', as no body may sleep", where)
+def _location(source: MjcfModel) -> str:
+    """The place of the first element `option`, or the file."""
+    options = (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option")
+    return next(options, source.files.source)
+
+
+def supported_sleep(source: MjcfModel, mechanism: Mechanism) -> Options:
+    """The options; without "sleep", which is reported, if the bodies would not sleep as MuJoCo's do."""
+    m, options, policies, what = source.model, mechanism.options, sleep_policies(mechanism), None
+    numbers = numbers_of(mujoco.mjtSleepPolicy)
+    awake = {numbers.mjSLEEP_NEVER, numbers.mjSLEEP_AUTO_NEVER}
+    differing = [
+        int(m.dof_bodyid[m.tree_dofadr[t]])
+        for t in range(m.ntree)
+        if (int(m.tree_sleep_policy[t]) in awake) != (policies[t] == "never")
+    ]
+    if differing:
+        what = f"of body {source.name('body', differing[0])!r}, on which parts of several trees act,"
+    elif all(policy == "never" for policy in policies):
+        source.note("ignored", "the option flag 'sleep', as no body may sleep", _location(source))
+    elif options.integrator == "rk4":
+        what = "with the integrator 'RK4'"
+    elif any(isinstance(constraint, TendonCoupling) for constraint in mechanism.constraints):
+        what = "with couplings of tendons"
+    elif "island" in options.disabled:
+        what = "without islands"
+    if what is None:
+        return options
+    source.unsupported(f"the option flag 'sleep' {what}", _location(source))
+    return replace(options, enabled=tuple(name for name in options.enabled if name != SLEEP))
 
 
 def _noslip_tolerance(source: MjcfModel) -> float:

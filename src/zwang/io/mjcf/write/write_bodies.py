@@ -80,6 +80,7 @@ class _BodyWriter:
                 "gravcomp": self.compensation.get(body.name),
                 "mocap": "true" if body.mocap else None,
                 "simple": "false" if not_simple else None,
+                "sleep": unless(body.sleep, "auto"),
             },
         )
         node.children += [self.joint(joint) for joint in joints]

@@ -39,6 +39,7 @@ def option_node(out: MjcfOutput) -> XmlElement:
             "iterations": unless(options.iterations, DEFAULT.iterations),
             "tolerance": unless(options.tolerance, DEFAULT.tolerance),
             "noslip_iterations": unless(options.noslip_iterations, 0),
+            "sleep_tolerance": unless(options.sleep_tolerance, DEFAULT.sleep_tolerance),
             "noslip_tolerance": unless(options.noslip_tolerance, DEFAULT.noslip_tolerance),
         },
     )
