@@ -54,6 +54,9 @@ MOCAP = f"""<mujoco>{OPTION}<worldbody>{FLOOR}
 <body name="box" pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
 <body name="other" pos="1 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
 
+HAND = MOCAP[MOCAP.index('<body name="hand"') : MOCAP.index('<body name="box"')]
+BOXES = MOCAP.replace(HAND, "")
+
 Action = Callable[[int, Any, zw.Worlds], None]
 
 
@@ -137,14 +140,15 @@ def test_a_mocap_body_wakes_what_it_touches():
     assert max(errors) < 1e-9
 
 
-def test_forces_and_velocities_wake_a_body():
+@pytest.mark.parametrize("text", [MOCAP, BOXES])
+def test_forces_and_velocities_wake_a_body(text):
     """A wrench by `xfrc_applied`, generalised forces, and a velocity that is set."""
-    text = MOCAP.format(more="")
+    text = text.format(more="")
     m = zw.with_applied_wrenches(read_mjcf("push.xml", text=text), "box")
 
     def push(k: int, data: Any, worlds: zw.Worlds) -> None:
         force = 3.0 if 60 <= k < 70 else 0.0
-        data.xfrc_applied[3, 0] = force
+        data.body("box").xfrc_applied[0] = force
         worlds.control[0, m.inputs.index("box.fx")] = force
 
     sleeping, errors = run_both(text, 120, push, m)

@@ -124,6 +124,29 @@ def next_sleep(rule: SleepRule, state: State, control: Any, numbers: Any, rows: 
     return SleepState(np.array(after), tuple(asleep))
 
 
+def all_asleep(rule: SleepRule, state: State, control: Any, numbers: Any) -> Any:
+    """Whether all trees sleep at the beginning of a step, and neither a force nor a velocity wakes them;
+    arguments as for `next_sleep`.
+    """
+    if not all(rule.may_sleep):
+        return False
+    each = (
+        logical_and(numbers[t] >= ASLEEP, _is_at_rest(rule, t, state, control)) for t in range(rule.count)
+    )
+    return reduce(logical_and, each)
+
+
+def _is_at_rest(rule: SleepRule, tree: int, state: State, control: Any) -> Any:
+    """Whether all velocities of a tree are 0, and all forces from outside."""
+    moved = reduce(maximum, (absolute(state.v[k]) for k in rule.velocities[tree]))
+    return logical_and(equal(moved, 0.0), equal(_applied(rule, tree, control), 0.0))
+
+
+def _applied(rule: SleepRule, tree: int, control: Any) -> Any:
+    """The largest control that is a force from outside on a tree."""
+    return reduce(maximum, (absolute(control[k]) for k in rule.inputs[tree]), 0.0)
+
+
 def _at_beginning(
     rule: SleepRule, tree: int, island: Any, touched: Any, state: State, control: Any, number: Any
 ) -> _Tree:
@@ -132,17 +155,15 @@ def _at_beginning(
         return _Tree(island, False, False, MOVING, island)
     own = rule.velocities[tree]
     speed = reduce(maximum, (rule.lengths[k] * absolute(state.v[k]) for k in own))
-    moved = reduce(maximum, (absolute(state.v[k]) for k in own))
-    force = reduce(maximum, (absolute(control[k]) for k in rule.inputs[tree]), 0.0)
-    at_rest = logical_and(equal(moved, 0.0), equal(force, 0.0))
     is_new, slept = equal(number, NEW), number >= ASLEEP
     asleep = slept
     if rule.initially[tree]:
         places = [k for part in rule.coordinates[tree] for k in range(part.start, part.stop)]
         away = reduce(maximum, (absolute(state.q[k] - rule.home[k]) for k in places))
         asleep = logical_or(slept, logical_and(is_new, less(away, AT_HOME)))
-    asleep = logical_and(asleep, logical_and(at_rest, logical_not(touched)))
-    slow = logical_and(equal(force, 0.0), logical_or(less(speed, rule.tolerance), equal(moved, 0.0)))
+    asleep = logical_and(asleep, logical_and(_is_at_rest(rule, tree, state, control), logical_not(touched)))
+    is_free = equal(_applied(rule, tree, control), 0.0)
+    slow = logical_and(is_free, logical_or(less(speed, rule.tolerance), equal(speed, 0.0)))
     count = where(logical_or(slept, is_new), MOVING, number)
     return _Tree(island, slow, asleep, count, where(slept, number - ASLEEP, island))
 

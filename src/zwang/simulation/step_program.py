@@ -29,6 +29,7 @@ from zwang.scalar import (
 )
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
+from zwang.simulation.sleeping import all_asleep
 from zwang.simulation.solver_status import NO_SOLUTION, advanced_monitor, is_recorded
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
 from zwang.simulation.step import Stage, StepResult, StepSettings, state_derivative, step, step_settings
@@ -146,8 +147,11 @@ class StepProgram:
             kept = zeros(carried.size) if carried and carried.size else None
             return StepResult(state, NONE, kept, last_stage=last, sleep=sleep)
 
+        rests = sleep is not None and stage is None and self._rests(settings, state, u, sleep)
+        moves = logical_and(runs, logical_not(rests))
         # the constraint solver iterates until all worlds have converged: worlds that have failed are excluded
-        after = advanced() if status is None or model is None else cond(runs, advanced, unchanged)
+        always = status is None or (model is None and rests is False)
+        after = advanced() if always else cond(moves, advanced, unchanged)
         if carried and after.row_status is not None:
             carried.keep(after.row_status)
         found = (
@@ -163,6 +167,15 @@ class StepProgram:
         recorded = True if solver is None else is_recorded(solver)
         found |= step_outputs(settings.mechanism, model, after, self.outputs, recorded)
         return found if time is None else {**found, "time": np.array([time[0] + self.h])}
+
+    def _rests(self, settings: StepSettings, state: State, control: Any, sleep: Any) -> Any:
+        """Whether all bodies sleep and will not wake, so that a step changes nothing; False where parameters
+        or mocap bodies may wake them.
+        """
+        rule = settings.sleep
+        if rule is None or self.mechanism.symbols or rule.mocap or self.controller is not None:
+            return False
+        return all_asleep(rule, state, control, sleep)
 
     @cached_property
     def _numeric(self) -> StepSettings:
