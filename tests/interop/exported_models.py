@@ -70,6 +70,19 @@ def driven_loop() -> zw.Mechanism:
     return zw.Mechanism("driven", bodies, constraints=[ring], home=(1, 0))
 
 
+def woken() -> zw.Mechanism:
+    """A box that sleeps on a plane until another one falls on it."""
+    box = zw.Box(0.1, 0.1, 0.1, surface=SOFT)
+    shape = {"geometry": [box], "density": 1000}
+    bodies = [
+        zw.Body("lower", zw.Free("lower"), sleep="init", **shape),
+        zw.Body("upper", zw.Free("upper"), **shape),
+    ]
+    home = (0, 0, 0.05, 1, 0, 0, 0, 0, 0, 0.2, *np.array([0.9, 0.3, 0.2, 0.1]) / np.sqrt(0.95))
+    options = zw.Options(enabled=("sleep",))
+    return zw.Mechanism("woken box", bodies, geometry=[zw.Plane(surface=SOFT)], home=home, options=options)
+
+
 MODELS = {
     "furuta": lambda: furuta(**FURUTA),
     "symbols": furuta_of_two_symbols,
@@ -78,6 +91,7 @@ MODELS = {
     "impacts": lambda: dropped(HARD),
     "loop": four_bar,
     "time": driven_loop,
+    "sleep": woken,
 }
 PARAMS = {"symbols": {"m_p": 0.03, "L_r": 0.1}}
 """Values of parameters, in another order than that of the mechanism's symbols."""

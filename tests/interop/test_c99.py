@@ -96,7 +96,9 @@ def test_the_example_fails_if_the_digits_differ(tmp_path):
 
 
 @needs_cc
-@pytest.mark.parametrize(("model", "dtype"), [("soft contact", "float64"), ("arm", "float32")])
+@pytest.mark.parametrize(
+    ("model", "dtype"), [("soft contact", "float64"), ("arm", "float32"), ("sleep", "float64")]
+)
 def test_steps_are_those_of_simulate(model, dtype, tmp_path):
     m = MODELS[model]()
     zw.export(m, tmp_path, functions=["step"], dtype=dtype, step=0.004)

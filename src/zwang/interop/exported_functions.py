@@ -26,6 +26,7 @@ from zwang.interop.identifiers import unique_identifiers
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.impact_stage import has_hard_contacts
+from zwang.simulation.sleep_rule import sleeping_trees
 from zwang.simulation.step_program import StepProgram
 
 LONGEST_FRAME = 24
@@ -184,12 +185,15 @@ def parts_of_derivative(mechanism: Mechanism, found: Sequence[Any]) -> list[Any]
 
 
 def check_continuous(mechanism: Mechanism) -> None:
-    """Raises FormatError if velocities may jump, or sliding may stop, within a step."""
-    laws = coulomb_frictions(mechanism)
-    if laws or has_hard_contacts(mechanism):
-        what = "a law of Coulomb friction" if laws else "hard contacts"
+    """Raises FormatError if velocities may jump, sliding may stop, or bodies may fall asleep."""
+    what = "a law of Coulomb friction" if coulomb_frictions(mechanism) else None
+    if what is None and has_hard_contacts(mechanism):
+        what = "hard contacts"
+    if what is None and sleeping_trees(mechanism):
+        what = "bodies that may sleep"
+    if what is not None:
         raise FormatError(
             f"mechanism {mechanism.name!r} has {what}, so its motion is no solution of a differential "
             "equation alone; export steps of fixed size (the function 'step', or an FMU for co-simulation), "
-            "or use soft contacts and joint friction"
+            "or use soft contacts, joint friction, and no sleep"
         )
