@@ -68,8 +68,9 @@ class TracedArray(MutableArray):
                 node = array_node(graph, "input_array", (), source, length, self.scope)
                 self.node, self._elements = node, None
                 return node
-            # no zero fill where every element is stored anyway
-            uninitialised = None in elements or all(type(x) is Real or x != 0 for x in elements)
+            # no zero fill where most elements are stored anyway
+            zeros = sum(x is not None and type(x) is not Real and x == 0 for x in elements)
+            uninitialised = None in elements or 2 * zeros < length
             node = array_node(graph, "empty" if uninitialised else "array", (), length, length, self.scope)
             for i, element in enumerate(elements):
                 if element is not None and (uninitialised or type(element) is Real or element != 0):

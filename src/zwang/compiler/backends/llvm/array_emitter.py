@@ -9,6 +9,7 @@ from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, Input
 from zwang.compiler.ir.program import Instruction
 
 FLAGS_AT_A_TIME = 8  # that are tested together for zeros
+AT_A_TIME = 8  # elements that an iteration of a loop sets or copies
 
 
 class ArrayEmitter(StraightLineEmitter):
@@ -262,17 +263,21 @@ class ArrayEmitter(StraightLineEmitter):
             self._copy_array(writer, target, source)
 
     def _for_each_element(self, writer: FunctionWriter, count: int, body: Callable[[str], None]) -> None:
-        """Emit `body` for every index below the count, as a loop if the count is large."""
-        if count <= 4:
-            for index in range(count):
-                body(str(index))
-            return
-        before, head, after = writer.label, writer.new_label(), writer.new_label()
-        index, next_index = writer.new_name(), writer.new_name()
-        writer.jump(head)
-        writer.begin_block(head)
-        writer.line(f"{index} = phi i64 [ 0, %{before} ], [ {next_index}, %{head} ]")
-        body(index)
-        writer.line(f"{next_index} = add i64 {index}, 1")
-        writer.branch(writer.assign(f"icmp ult i64 {next_index}, {count}"), head, after)
-        writer.begin_block(after)
+        """Emit `body` for every index below the count, as a loop over `AT_A_TIME` of them if the count is
+        large.
+        """
+        chunks = count // AT_A_TIME
+        if chunks > 1:
+            before, head, after = writer.label, writer.new_label(), writer.new_label()
+            chunk, next_chunk = writer.new_name(), writer.new_name()
+            writer.jump(head)
+            writer.begin_block(head)
+            writer.line(f"{chunk} = phi i64 [ 0, %{before} ], [ {next_chunk}, %{head} ]")
+            first = writer.assign(f"mul i64 {chunk}, {AT_A_TIME}")
+            for k in range(AT_A_TIME):
+                body(writer.assign(f"add i64 {first}, {k}") if k else first)
+            writer.line(f"{next_chunk} = add i64 {chunk}, 1")
+            writer.branch(writer.assign(f"icmp ult i64 {next_chunk}, {chunks}"), head, after)
+            writer.begin_block(after)
+        for index in range(chunks * AT_A_TIME if chunks > 1 else 0, count):
+            body(str(index))
