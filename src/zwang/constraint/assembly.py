@@ -67,6 +67,7 @@ def assemble_state(
             return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
         # Gauss-Newton step dq = -J^+ g(q), limited in length
         step = -np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ violation
+        step[list(held.positions.values())] = 0.0  # but for rounding it is zero already
         longest = np.abs(step).max(initial=0.0)
         if longest < 1e-15:
             break
