@@ -6,7 +6,7 @@ Manocha, OBBTree, SIGGRAPH (1996) 171, without the cross products of the axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from zwang.collision.pairs import Pair
 from zwang.collision.shapes import CONVEX, PlacedShape, extents, radius
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
-from zwang.scalar import absolute, cond, less, logical_and, maximum, where
+from zwang.scalar import absolute, clip, cond, less, logical_and, maximum, where
 
 COMPARED_AS_BOXES = CONVEX | {("box", "box")}  # contact points by iteration, or twelve candidates
 ALLOWANCE = 1 + 1e-9  # by which boxes are enlarged, above the rounding error of their distance
@@ -41,9 +41,21 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p
     near = d @ d < reach * reach
-    if pair.kinds not in COMPARED_AS_BOXES:
+    if pair.kinds in COMPARED_AS_BOXES:
+        closer: Callable[[], Any] = lambda: _boxes_overlap(pair, a, b, margin)  # noqa: E731
+    elif pair.kinds == ("capsule", "capsule"):
+        closer = lambda: logical_and(_is_near_axis(a, b, margin), _is_near_axis(b, a, margin))  # noqa: E731
+    else:
         return near
-    return cond(near, lambda: where(_boxes_overlap(pair, a, b, margin), 1.0, 0.0), lambda: 0.0) > 0
+    return cond(near, lambda: where(closer(), 1.0, 0.0), lambda: 0.0) > 0
+
+
+def _is_near_axis(a: PlacedShape, b: PlacedShape, margin: Any) -> Any:
+    """Whether the bounding sphere of a capsule b reaches another one, a."""
+    d, axis = b.p - a.p, a.R[:, 2]
+    to_axis = d - axis * clip(axis @ d, -a.sizes[1], a.sizes[1])
+    reach = a.sizes[0] * ALLOWANCE + radius("capsule", b.sizes) * ALLOWANCE + margin
+    return less(to_axis @ to_axis, reach * reach)
 
 
 def _boxes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape, margin: Any) -> Any:

@@ -101,37 +101,32 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[Contact
     """One contact point at the nearest points of the axes, or two, at the ends of their common part, where
     they are parallel.
 
-    The points at x1, x2 in [-1, 1] along the half axes A, B minimise |d + x1 A - x2 B|^2, with d between the
-    centres.
+    The points at x1 in [-h_a, h_a] and x2 in [-h_b, h_b] along the axes A, B minimise |d + x1 A - x2 B|^2,
+    with d between the centres.
     """
-    A, B = a.R[:, 2] * a.sizes[1], b.R[:, 2] * b.sizes[1]
+    A, B, (r_a, h_a), (r_b, h_b) = a.R[:, 2], b.R[:, 2], a.sizes, b.sizes
     d = a.p - b.p
-    aa, ab, bb = a.sizes[1] * a.sizes[1], -(A @ B), b.sizes[1] * b.sizes[1]
-    u, v = -(A @ d), B @ d
+    ab, u, v = -(A @ B), -(A @ d), B @ d
     across = cross(A, B)
-    det = across @ across  # aa bb - ab^2 without cancellation
-    fallback = _common_normal(a, b)
+    det = across @ across  # 1 - ab^2 without cancellation
 
     def at(x1: Any, x2: Any) -> ContactPoint:
-        return sphere_sphere_at(a.p + A * x1, a.sizes[0], b.p + B * x2, b.sizes[0], fallback)
+        return sphere_sphere_at(a.p + A * x1, r_a, b.p + B * x2, r_b, across)
 
-    def on_b(x1: Any, ab: Any, bb: Any, v: Any) -> Any:
-        return divide(v - ab * x1, bb)
-
-    def crossing(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[ContactPoint, ...]:
-        x1 = divide(bb * u - ab * v, det)
-        x2 = divide(aa * v - ab * u, det)
-        end = clip(x1, -1, 1)
-        x2 = where(less(1, absolute(x1)), on_b(end, ab, bb, v), x2)
-        clamped = less(1, absolute(x2))
-        x2 = clip(x2, -1, 1)
-        x1 = where(clamped, clip(divide(u - ab * x2, aa), -1, 1), end)
+    def crossing(ab: Any, u: Any, v: Any, det: Any) -> tuple[ContactPoint, ...]:
+        scale = divide(1, det)
+        x1, x2 = scale * (u - ab * v), scale * (v - ab * u)
+        end = clip(x1, -h_a, h_a)
+        x2 = where(less(h_a, absolute(x1)), v - ab * end, x2)
+        clamped = less(h_b, absolute(x2))
+        x2 = clip(x2, -h_b, h_b)
+        x1 = where(clamped, clip(u - ab * x2, -h_a, h_a), end)
         point = at(x1, x2)
         return point, ContactPoint(FAR, point.position, point.frame)
 
-    def parallel(aa: Any, ab: Any, bb: Any, u: Any, v: Any, det: Any) -> tuple[ContactPoint, ...]:
-        ends = [divide(u - ab * x2, aa) for x2 in (1, -1)]
-        overlap_ends = [clip(x1, -1, 1) for x1 in (minimum(*ends), maximum(*ends))]
-        return tuple(at(x1, clip(on_b(x1, ab, bb, v), -1, 1)) for x1 in overlap_ends)
+    def parallel(ab: Any, u: Any, v: Any, det: Any) -> tuple[ContactPoint, ...]:
+        ends = [u - ab * x2 for x2 in (h_b, -h_b)]
+        overlap_ends = [clip(x1, -h_a, h_a) for x1 in (minimum(*ends), maximum(*ends))]
+        return tuple(at(x1, clip(v - ab * x1, -h_b, h_b)) for x1 in overlap_ends)
 
-    return cond(less_equal(PARALLEL * (aa * bb), det), crossing, parallel, aa, ab, bb, u, v, det)
+    return cond(less_equal(PARALLEL, det), crossing, parallel, ab, u, v, det)

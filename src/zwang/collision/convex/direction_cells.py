@@ -31,7 +31,7 @@ from zwang.scalar import (
     without_derivatives,
 )
 
-FINEST = 8  # cells along an edge of the cube
+FINEST = 16  # cells along an edge of the cube
 SAMPLES = np.linspace(0.0, 1.0, 3)  # positions along the sides of a cell, of directions to compare at
 TIE = 1e-12  # difference of distances, relative to the size of the polyhedron, below which both are farthest
 
@@ -102,7 +102,7 @@ class DirectionCells(NamedTuple):
 
 def direction_cells(polyhedra: Sequence[np.ndarray]) -> DirectionCells:
     """The cells of polyhedra, each by its vertices (n, 3)."""
-    sides = [max(1, min(FINEST, round(np.sqrt(len(vertices)) / 4))) for vertices in polyhedra]
+    sides = [max(1, min(FINEST, round(np.sqrt(len(vertices)) / 2))) for vertices in polyhedra]
     lists = [_lists(vertices.tobytes(), side) for vertices, side in zip(polyhedra, sides, strict=True)]
     firsts = np.cumsum([0, *map(len, polyhedra[:-1])])
     numbers = [first + np.concatenate(cells) for first, cells in zip(firsts, lists, strict=True)]
