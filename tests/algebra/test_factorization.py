@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zwang.algebra.delassus import DelassusMatrix
 from zwang.algebra.factorization import ancestors, factor, weighted_transpose
-from zwang.algebra.updated_matrix import RowBlocks, UpdatedMatrix, dense_entries
+from zwang.algebra.updated_matrix import RowBlocks, UpdatedFactors, UpdatedMatrix, dense_entries
+from zwang.algebra.woodbury import RowRoots, Woodbury, upper_root
 from zwang.api.compilation.compiled import compile_function
 from zwang.scalar import empty
 from zwang.scalar.compact_loop import SingleIndex
@@ -80,47 +80,98 @@ def test_an_update_solves_with_the_rows_added(seed):
     entries = {(i, j) for i, j in dense_entries(range(7)) if H[i, j]}
     matrix = UpdatedMatrix(H, parents, entries, [RowBlocks([tuple(range(7))], SingleIndex(True), True)])
 
-    def add(array):
-        K = J.T @ np.diag(D) @ J
-        for i, j in dense_entries(range(7)):
-            array = array.set(matrix.place(i, j), array[matrix.place(i, j)] + K[i, j])
-        return array
-
-    np.testing.assert_allclose(matrix.update(add).solve(b), expected, rtol=1e-7, atol=1e-9)
+    array, K = matrix.array(), J.T @ np.diag(D) @ J
+    for i, j in dense_entries(range(7)):
+        array = array.set(matrix.place(i, j), array[matrix.place(i, j)] + K[i, j])
+    np.testing.assert_allclose(UpdatedFactors(matrix, array).solve(b), expected, rtol=1e-7, atol=1e-9)
 
 
-def by_woodbury(parents, J, H, D, chosen, b):
-    """(H + J_S^T D_S J_S)^-1 b for the chosen rows S, by the Delassus matrix of all rows."""
-    M, k = factor(np.reshape(H, (len(b), -1)), parents), len(J)
-    size = -(-k // 4) * 4
-    X = stored(np.array([*(M.solve_transposed(row) for row in J), *np.zeros((size - k, len(b)))]))
-    delassus = DelassusMatrix.of(M, X, k)
-    factors = delassus.update(stored([*D, *np.ones(size - k)]), stored([*chosen, *np.zeros(size - k)]))
-    x = M.solve(b)
-    y = stored([*(J @ x), *np.zeros(size - k)])
-    found = factors.solve(lambda i: y[i])
-    f = factors.scattered(found, stored(np.zeros(size)))
-    product = factors.with_product(stored(np.zeros(size)), found)
-    return np.array([*(x - delassus.accelerations(f)), *(product[i] for i in range(k))])
+def in_blocks(H):
+    """The factors of a matrix of a chain, which is so large that they are computed in blocks."""
+    n = len(H)
+    matrix = UpdatedMatrix(H, range(-1, n - 1), dense_entries(range(n)), [])
+    return matrix.factors(matrix.array())
 
 
-@pytest.mark.parametrize("k", [1, 4, 7])
-def test_woodbury_solves_with_the_chosen_rows_of_each_world(k):
-    rng, n, worlds = np.random.default_rng(k), 6, 11
-    parents, H = tree_matrix(rng, n)
-    J, D = rng.normal(size=(k, n)), rng.uniform(0.1, 5, (worlds, k))
-    chosen, b = (rng.random((worlds, k)) < 0.6).astype(float), rng.normal(size=(worlds, n))
-    function = compile_function(
-        lambda H, D, chosen, b: by_woodbury(parents, J, H, D, chosen, b),
-        {"H": n * n, "D": k, "chosen": k, "b": n},
-        threads=1,
-    )
-    compiled = function(H.ravel(), D, chosen, b)
+def in_blocks_by_lane(H):
+    """The factors of the matrix of a body and of a chain of bodies that a row couples, in an order of each
+    world.
+    """
+    n = len(H)
+    parents = [-1 if k % 6 == 0 else k - 1 for k in range(n)]
+    coupled = RowBlocks([tuple(range(6, n))], SingleIndex(True), True)
+    own = {(i, j) for k in range(0, n, 6) for i, j in dense_entries(range(k, k + 6))}
+    M = [[H[i][j] if (i, j) in own or (j, i) in own else 0 for j in range(n)] for i in range(n)]
+    matrix = UpdatedMatrix(M, parents, own, [coupled])
+    array = matrix.array()
+    for i, j in dense_entries(range(6, n)):
+        if (i, j) not in own:
+            array = array.set(matrix.place(i, j), H[i][j])
+    return matrix.factors(array)
+
+
+def tree_of_four(H):
+    """The factors of a matrix with the sparsity of a small tree."""
+    return factor(H, [-1, 0, 1, 1])
+
+
+FACTORS = {tree_of_four: 4, in_blocks: 45, in_blocks_by_lane: 48}
+
+
+def sparse_matrix(rng, factors):
+    """A positive definite matrix with the sparsity that these factors have."""
+    n = FACTORS[factors]
+    if factors is tree_of_four:
+        L = np.eye(4)
+        L[1, 0], L[2, :2], L[3, :2] = rng.normal(), rng.normal(size=2), rng.normal(size=2)
+        return L.T @ np.diag(rng.uniform(0.5, 2, 4)) @ L
+    J = rng.normal(size=(n, n)) / np.sqrt(n)
+    H = np.eye(n) + J @ J.T
+    if factors is in_blocks_by_lane:
+        H[:6, 6:] = H[6:, :6] = 0
+    return H
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+@pytest.mark.parametrize("blocks", [(1, 0), (3, 1), (5, 4)])
+def test_woodbury_solves_with_the_rows_that_count_in_each_world(blocks, factors):
+    """Rows in blocks of two and of three, some of which count in no world."""
+    rng, n, worlds = np.random.default_rng(sum(blocks)), FACTORS[factors], 11
+    H, sizes = sparse_matrix(rng, factors), (2, 3)
+    C = [rng.normal(size=(k, m, n)) for k, m in zip(blocks, sizes, strict=True)]
+    counts = [1.0 * (rng.random((worlds, k)) < 0.6) for k in blocks]
+    counts[0][:, -1] = 0
+    b = rng.normal(size=(worlds, n))
+
+    def solution(count, b):
+        roots = []
+        for k, m, own, start in zip(blocks, sizes, C, (0, blocks[0]), strict=True):
+            if k:
+                rows, flags = stored(own), stored(list(count[start : start + k]))
+                roots.append(
+                    RowRoots(m, flags, k, lambda p, i, r=rows: np.array([r[p, i, j] for j in range(n)]))
+                )
+        return Woodbury.of(factors(H), roots).solve(b)
+
+    all_counts = np.concatenate(counts, axis=1)
+    compiled = compile_function(solution, {"count": sum(blocks), "b": n}, threads=1)(all_counts, b)
     for w in range(worlds):
-        updated = np.linalg.solve(H + J.T @ np.diag(D[w] * chosen[w]) @ J, b[w])
-        product = J @ (np.linalg.solve(H, b[w]) - updated)
-        expected = np.concatenate([updated, product])
-        np.testing.assert_allclose(
-            by_woodbury(parents, J, H, D[w], chosen[w], b[w]), expected, rtol=1e-7, atol=1e-9
+        chosen = np.concatenate(
+            [own[flags[w] > 0].reshape(-1, n) for own, flags in zip(C, counts, strict=True)]
         )
+        expected = np.linalg.solve(H + chosen.T @ chosen, b[w])
         np.testing.assert_allclose(compiled[w], expected, rtol=1e-7, atol=1e-9)
+        if w < 3:
+            np.testing.assert_allclose(solution(all_counts[w], b[w]), expected, rtol=1e-7, atol=1e-9)
+
+
+@cases
+@given(SEEDS, st.integers(1, 4), st.integers(1, 4))
+def test_the_upper_root_of_a_curvature_may_be_singular(seed, n, rank):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(rank, n)) * 10.0 ** rng.uniform(-3, 3)
+    W, C = A.T @ A, np.zeros((n, n))
+    for index, x in upper_root(W).items():
+        C[index] = x
+    assert np.array_equal(C, np.triu(C))
+    np.testing.assert_allclose(C.T @ C, W, atol=1e-6 * np.abs(W).max())

@@ -14,19 +14,14 @@ ITEMS = 7
 
 
 def kept(x):
-    """The number of items with x > 0, and of each (number, x, 2 x) plus one, those with x > 1 last."""
+    """The number of items with x > 0, and of each (number, x, 2 x) plus one."""
     values, pairs = empty(ITEMS), empty((ITEMS, 2))
     for k in range(ITEMS):
         values = values.set(k, x[k])
         pairs = pairs.set((k, 0), x[k]).set((k, 1), 2 * x[k])
 
     def visit(i, appender):
-        value = values[i]
-
-        def append(appender):
-            return appender.append(i, value > 1)
-
-        return cond(value > 0, append, lambda appender: appender, appender)
+        return cond(values[i] > 0, lambda a: a.append(i), lambda a: a, appender)
 
     def fill(appender):
         return fori_loop(0, ITEMS, visit, appender, unroll=False), "other"
@@ -45,8 +40,7 @@ def kept(x):
 
 
 def expected(x):
-    first = [k for k in range(ITEMS) if 0 < x[k] <= 1]
-    numbers = first + [k for k in range(ITEMS) if x[k] > 1]
+    numbers = [k for k in range(ITEMS) if x[k] > 0]
     records = [[k + 1, x[k] + 1, 2 * x[k] + 1] for k in numbers]
     return np.array([len(numbers), *np.ravel(records), *[0.0] * (3 * (ITEMS - len(numbers)))])
 

@@ -14,6 +14,7 @@ from tests.constraint.test_closed_loops import four_bars
 from tests.constraint.test_constraint_stabilization import sleigh
 from tests.constraint.test_nonideal import painleve
 from tests.symbolic.machines import X, Z
+from zwang.constraint import coupled_rows
 from zwang.errors import DescriptionError, ParameterError, SimulationWarning, SolveError, UnknownNameError
 from zwang.scalar import sqrt
 from zwang.simulation.status import FAILURE_REASONS
@@ -211,15 +212,40 @@ def test_a_failed_world_is_not_stepped_again():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_solver_that_does_not_converge(monkeypatch, compiled):
-    """Newton's method has no iterations: the world beyond its limit fails, the one within, without active
-    rows, continues.
+    """Newton's method has one iteration: the world beyond its limits, where dry friction reaches its bound in
+    two joints, fails; the one within, at rest, continues.
     """
-    body = zw.Body("b", zw.Prismatic("x", axis=X, limits=(-1, 1)), mass=1)
-    m = zw.Mechanism("limited", (body,), gravity=(0, 0, 0))
-    monkeypatch.setitem(newton.__kwdefaults__, "iterations", 0)
-    case = (m, [[0.5], [1.2]], None, {"duration": 0.03, "step": 1e-2, "compiled": compiled})
+    bodies = [
+        zw.Body(name, zw.Prismatic(name, axis=X, limits=(-1, 1), friction=1e-3), mass=1) for name in "xy"
+    ]
+    m = zw.Mechanism("limited", bodies, gravity=(0, 0, 0))
+    monkeypatch.setitem(newton.__kwdefaults__, "iterations", 1)
+    case = (m, [[0.5, 0], [1.2, 9]], None, {"duration": 0.03, "step": 1e-2, "compiled": compiled})
     run = run_of(case, r"world 1 stopped at t = 0 s: .*did not converge.*smaller step.*x = 1\.2")
     assert causes(run) == ["none", "not_converged"]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_more_contacts_between_links_than_there_is_memory_for(monkeypatch, compiled):
+    """With memory for the rows of one contact, the world fails in which the middle one of three balls on a
+    platform touches both others; the one with a single contact continues.
+    """
+    balls = [
+        zw.Body(f"ball {k}", zw.Prismatic(f"x{k}", axis=X), parent="platform", mass=1, position=(k, 0, 0),
+                geometry=[zw.Sphere(0.4)])
+        for k in range(3)
+    ]  # fmt: skip
+    base = zw.Body("platform", zw.Free("base"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("three balls", [base, *balls], gravity=(0, 0, 0))
+    monkeypatch.setattr(coupled_rows, "MOST_ROWS", 3)
+    rest = [0, 0, 0, 1, 0, 0, 0]
+    q0 = [[*rest, 0.21, 0, 0], [*rest, 0.21, 0, -0.21]]
+    case = (m, q0, None, {"duration": 0.006, "step": 2e-3, "compiled": compiled})
+    run = run_of(case, r"world 1 stopped at t = 0 s: more contacts act at once than")
+    assert causes(run) == ["none", "too_many_contacts"]
+    monkeypatch.undo()
+    assert not zw.simulate(zw.Mechanism("those", m.bodies, gravity=(0, 0, 0)), q0, duration=0.006, step=2e-3,
+                           compiled=compiled, progress=False).stop_cause.values.any()  # fmt: skip
 
 
 def test_steps_without_a_recording_mark_failed_worlds_with_nan():

@@ -9,8 +9,6 @@ from zwang.api.runs.compiled_rollout import compiled_step
 from zwang.errors import UnknownNameError
 from zwang.scalar import logical_and, logical_not
 from zwang.solver import newton
-from zwang.solver.dual_form import DualForm
-from zwang.solver.primal_form import PrimalForm
 
 PATHS = pytest.mark.parametrize("compiled", [True, False])
 
@@ -39,23 +37,18 @@ def short_of_iterations(monkeypatch, limit=1):
     monkeypatch.setattr(newton, "USABLE_STEP", np.inf)
 
 
-def never(condition):
-    """A method whose result is false, on every scalar, whatever that of `condition` is."""
-
-    def result(*arguments):
-        found = condition(*arguments)
-        return logical_and(found, logical_not(found))
-
-    return result
-
-
 @pytest.fixture
 def stagnating(monkeypatch):
     """Newton's method with a tolerance that no residual can reach: every solution with rows stagnates."""
     defaults = newton.newton.__kwdefaults__
     monkeypatch.setattr(newton.newton, "__kwdefaults__", defaults | {"tolerance": 1e-30})
-    for form in (PrimalForm, DualForm):
-        monkeypatch.setattr(form, "status_is_unchanged", never(form.status_is_unchanged))
+    along = newton._Method.along
+
+    def with_another_status(*arguments):
+        Jp, same = along(*arguments)
+        return Jp, logical_and(same, logical_not(same))  # false on every scalar
+
+    monkeypatch.setattr(newton._Method, "along", with_another_status)
     compiled_step.cache_clear()
     yield
     compiled_step.cache_clear()

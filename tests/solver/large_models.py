@@ -100,7 +100,7 @@ def humanoid() -> str:
     return case("mujoco_oracle", "humanoid")["parameters"]["xml"]
 
 
-TEXTS = {"creature": creature, "humanoid": humanoid}
+TEXTS = {"creature": creature, "elliptic creature": lambda: creature("elliptic"), "humanoid": humanoid}
 
 
 @cache

@@ -16,8 +16,8 @@ WORLDS, STEPS = 13, 60
 
 
 @cache
-def program():
-    mechanism = mechanism_of(text_of("creature"))
+def program(name="creature"):
+    mechanism = mechanism_of(text_of(name))
     return program_of(mechanism, ("rollout", mechanism.options.timestep, "euler"))
 
 
@@ -34,19 +34,19 @@ def states():
     return q, v, u
 
 
-def rolled(q, v, u, dtype="float64", lanes=None, threads=1):
+def rolled(q, v, u, dtype="float64", lanes=None, threads=1, name="creature"):
     """q, v and the warm start after every step, side by side (worlds, steps, n)."""
-    compiled = CompiledFunction(program(), dtype=dtype, lanes=lanes, threads=threads, cache=True)
+    compiled = CompiledFunction(program(name), dtype=dtype, lanes=lanes, threads=threads, cache=True)
     nothing = np.zeros((len(q), 0))
-    size = next(port.size for port in program().inputs if port.name == WARM_START)
+    size = next(port.size for port in program(name).inputs if port.name == WARM_START)
     arrays = [x.astype(dtype) for x in (q, v, nothing, u, np.zeros(size))]
     done = run_steps(compiled, *arrays, steps=STEPS, over_time=("control",), record=("q", "v", WARM_START))
     return np.concatenate([done.records[name] for name in ("q", "v", WARM_START)], axis=2)
 
 
 @cache
-def whole(dtype="float64"):
-    return rolled(*states(), dtype)
+def whole(dtype="float64", name="creature"):
+    return rolled(*states(), dtype, name=name)
 
 
 def test_the_worlds_differ_in_their_active_rows():
@@ -58,11 +58,19 @@ def test_the_worlds_differ_in_their_active_rows():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "lanes"),
-    [("float64", 1), ("float64", 2), ("float64", 4), ("float64", 8), ("float32", 1)],
+    ("dtype", "lanes", "name"),
+    [
+        ("float64", 1, "creature"),
+        ("float64", 2, "creature"),
+        ("float64", 4, "creature"),
+        ("float64", 8, "creature"),
+        ("float32", 1, "creature"),
+        ("float64", 1, "elliptic creature"),
+    ],
 )
-def test_the_same_bits_with_any_number_of_lanes(dtype, lanes):
-    assert np.array_equal(rolled(*states(), dtype, lanes), whole(dtype))
+def test_the_same_bits_with_any_number_of_lanes(dtype, lanes, name):
+    assert np.isfinite(whole(dtype, name)).all()
+    assert np.array_equal(rolled(*states(), dtype, lanes, name=name), whole(dtype, name))
 
 
 def test_the_same_bits_in_any_order_and_number_of_worlds_and_with_threads():

@@ -213,17 +213,38 @@ class BlockedLDLT:
 
     def solve(self, factors: BlockedFactors, b: Any) -> np.ndarray:
         """x (n,) of L^T D L x = b (Featherstone 2008, Table 6.5)."""
+        x = self._over_rows_backward(factors, self._padded_vector(b))
+        return self._vector_of(self._over_rows_forward(factors, x))
+
+    def solve_transposed(self, factors: BlockedFactors, b: Any) -> np.ndarray:
+        """x of L^T x = b, with the rows of padding."""
+        x = self._over_rows_backward(factors, self._padded_vector(b))
+        return np.array([x[k] for k in range(self.count * self.side)])
+
+    def solve_scaled(self, factors: BlockedFactors, b: Any) -> np.ndarray:
+        """x (n,) of D L x = b, where b has the rows of padding."""
+        x = with_values(empty(self.count * self.side), 0, b)
+        return self._vector_of(self._over_rows_forward(factors, x))
+
+    def _padded_vector(self, b: Any) -> MutableArray:
+        """The array of a vector, with zeros in the rows of padding."""
         x = zeros(self.count * self.side)
         for at, value in zip(self._at, b, strict=True):
             x = x.set(at, value)
-        x = self._solved(factors, x)
+        return x
+
+    def _vector_of(self, x: MutableArray) -> np.ndarray:
+        """The vector (n,) in an array with rows of padding."""
         return np.array([x[at] for at in self._at])
 
-    def _solved(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
-        """The solution for a right-hand side, both as padded vectors."""
+    def _over_rows_backward(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
+        """The vector x with all block rows of L^T y = b solved."""
         n = self.count
-        x = fori_loop(0, n, lambda r, x: self._backward(factors, n - 1 - r, x), x, unroll=False)
-        return fori_loop(0, n, lambda K, x: self._forward(factors, K, x), x, unroll=False)
+        return fori_loop(0, n, lambda r, x: self._backward(factors, n - 1 - r, x), x, unroll=False)
+
+    def _over_rows_forward(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
+        """The vector x with all block rows of D L x = y solved."""
+        return fori_loop(0, self.count, lambda K, x: self._forward(factors, K, x), x, unroll=False)
 
     def _backward(self, factors: BlockedFactors, K: Any, x: MutableArray) -> MutableArray:
         """The vector x with block row K of L^T y = b solved."""

@@ -232,19 +232,25 @@ class OrderedLDLT(BlockedLDLT):
         DL, reciprocals = self._over_single_rows(pattern, eliminate, arrays)
         return BlockedFactors(DL, reciprocals, pattern)
 
-    def _solved(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
+    def _over_rows_backward(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
         pattern = factors.pattern
 
         def coupled(number: Any, x: MutableArray) -> MutableArray:
-            x = fori_loop(0, number, lambda r, x: self._backward(factors, self._ordered(pattern, r), x), x)
+            return fori_loop(0, number, lambda r, x: self._backward(factors, self._ordered(pattern, r), x), x)
+
+        x = self._with_coupled_rows(pattern, coupled, x)
+        return self._over_single_rows(pattern, lambda K, x: self._backward(factors, K, x), x)
+
+    def _over_rows_forward(self, factors: BlockedFactors, x: MutableArray) -> MutableArray:
+        pattern = factors.pattern
+
+        def coupled(number: Any, x: MutableArray) -> MutableArray:
             return fori_loop(
                 0, number, lambda r, x: self._forward(factors, self._ordered(pattern, r), x), x, reverse=True
             )
 
-        def single(K: Any, x: MutableArray) -> MutableArray:
-            return self._forward(factors, K, self._backward(factors, K, x))
-
-        return self._over_single_rows(pattern, single, self._with_coupled_rows(pattern, coupled, x))
+        x = self._with_coupled_rows(pattern, coupled, x)
+        return self._over_single_rows(pattern, lambda K, x: self._forward(factors, K, x), x)
 
     # ------------------------------------------------------------------------------ blocks of both triangles
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.blocked_ldlt import BlockedLDLT, BlockPattern
-from zwang.algebra.factorization import factor
+from zwang.algebra.blocked_ldlt import BlockedFactors, BlockedLDLT, BlockPattern
+from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.ordered_ldlt import blocked_ldlt
+from zwang.algebra.woodbury import RowRoots, Woodbury
 from zwang.scalar import (
     MutableArray,
     cond,
@@ -21,7 +22,6 @@ from zwang.scalar import (
     fori_loop,
     is_zero,
     logical_or,
-    zeros,
 )
 from zwang.scalar.compact_loop import IndexSet
 from zwang.scalar.stacked_pytree import StackedPytree
@@ -99,24 +99,14 @@ class UpdatedMatrix:
 
         return of_block
 
-    def update(self, add: Callable[[MutableArray], MutableArray], more: int = 0) -> UpdatedFactors:
-        """The solver of M + J^T D J; add(H): the array H of M with the entries of J^T D J added.
-
-        more: the number of zeros that follow the entries in H, as memory for `add`.
-        """
-        return UpdatedFactors(self, add(self._array(more)))
-
-    def _array(self, more: int) -> MutableArray:
-        """The array of M, followed by this number of zeros."""
+    def array(self) -> MutableArray:
+        """The array of M, to which entries of J^T D J are added."""
         if self._blocked is None:
-            H = zeros(self.size + more)
+            H = empty(self.size)
             for (i, j), k in self._position.items():
                 H = H.set(k, self._M[i][j])
             return H
-        H = self._blocked.cleared(empty(self.size + more), self._pattern)
-        for k in range(more):
-            H = H.set(self.size + k, 0.0)
-        stored = self._stored_M
+        H, stored = self._blocked.cleared(empty(self.size), self._pattern), self._stored_M
 
         def store(k: Any, H: MutableArray) -> MutableArray:
             place, value = stored[k]
@@ -126,21 +116,26 @@ class UpdatedMatrix:
 
     def solved(self, H: MutableArray, b: Any) -> np.ndarray:
         """x (n,) of H x = b; the array H must not be used any more."""
-        if self._blocked is not None:
-            return self._blocked.solve(self._blocked.factor(H, self._pattern), b)
-        if not self._fills_in:
-            return self._solve_sparse(self._filled, H, b)
+        if self._blocked is not None or not self._fills_in:
+            return self.factors(H).solve(b)
         return cond(
             self._is_filled,
-            lambda H: self._solve_sparse(self._filled, H, b),
-            lambda H: self._solve_sparse(self._entries, H, b),
+            lambda H: factor(self._lower(self._filled, H)).solve(b),
+            lambda H: factor(self._lower(self._entries, H)).solve(b),
             H,
         )
 
-    def _solve_sparse(self, entries: set[tuple[int, int]], H: MutableArray, b: Any) -> np.ndarray:
-        n = range(self.n)
-        lower = [[H[self._position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in n]
-        return factor(lower).solve(b)
+    def factors(self, H: MutableArray) -> Factors | _BlockedFactors:
+        """The factors of H, with fill-in; the array H must not be used any more."""
+        if self._blocked is None:
+            return factor(self._lower(self._filled, H))
+        return _BlockedFactors(self._blocked, self._blocked.factor(H, self._pattern))
+
+    def _lower(self, entries: set[tuple[int, int]], H: MutableArray) -> list[list[Any]]:
+        """The lower triangle of the matrix, of which these entries may be nonzero."""
+        return [
+            [H[self._position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in range(self.n)
+        ]
 
     def _has(self, columns: Columns) -> bool:
         """Whether the dense matrix with these rows and columns has entries of every state only."""
@@ -156,6 +151,35 @@ class UpdatedFactors(NamedTuple):
     def solve(self, b: Any) -> np.ndarray:
         """(M + J^T D J)^-1 b (n,)."""
         return self.matrix.solved(self.H, b)
+
+    def update(self, roots: Sequence[RowRoots]) -> Woodbury:
+        """The solver of H + C^T C for further rows C."""
+        return Woodbury.of(self.matrix.factors(self.H), roots)
+
+
+class _BlockedFactors(NamedTuple):
+    """Factors in blocks, as `Factors`."""
+
+    matrix: BlockedLDLT
+    factors: BlockedFactors
+
+    @property
+    def reciprocals(self) -> np.ndarray:
+        """1/D, with the rows of padding."""
+        found = self.factors.reciprocals
+        return np.array([found[k] for k in range(found.shape[0])])
+
+    def solve(self, b: Any) -> np.ndarray:
+        """H^-1 b (n,)."""
+        return self.matrix.solve(self.factors, b)
+
+    def solve_transposed(self, b: Any) -> np.ndarray:
+        """x of L^T x = b, with the rows of padding."""
+        return self.matrix.solve_transposed(self.factors, b)
+
+    def solve_scaled(self, b: Any) -> np.ndarray:
+        """x (n,) of D L x = b, where b has the rows of padding."""
+        return self.matrix.solve_scaled(self.factors, b)
 
 
 def dense_entries(columns: Columns) -> set[tuple[int, int]]:

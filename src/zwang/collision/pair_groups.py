@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class StoredPlacements:
 
     def __init__(self, pairs: Sequence[Pair], poses: Sequence[Pose]) -> None:
         shapes = {shape.index: shape for pair in pairs for shape in (pair.a, pair.b)}
+        self.poses = poses
         self.numbers = {index: k for k, index in enumerate(shapes)}
         self._entries: MutableArray = empty((len(shapes), _POSE_SIZE))
         self.heights: dict[int, MutableArray | None] = {}
@@ -116,7 +118,13 @@ def pair_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGr
         groups.setdefault((_group_key(pair), form), []).append(pair)
     shapes = [shape for pair in pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
     meshes = tuple(dict.fromkeys(shape.sizes.tables for shape in shapes))
-    return [PairGroup(tuple(group), meshes) for group in groups.values()]
+    return [PairGroup(tuple(_by_links(group)), meshes) for group in groups.values()]
+
+
+def _by_links(pairs: list[Pair]) -> list[Pair]:
+    """The pairs, those of the same two links one after the other if these have several."""
+    several = len({pair.links for pair in pairs}) < len(pairs)
+    return sorted(pairs, key=attrgetter("links")) if several else pairs
 
 
 def is_fixed_to_world(shape: CollisionShape) -> bool:

@@ -69,6 +69,11 @@ class Pair:
     in_order: bool = False
 
     @property
+    def links(self) -> tuple[int, int]:
+        """The links of both shapes."""
+        return self.a.placement.link, self.b.placement.link
+
+    @property
     def kinds(self) -> tuple[str, str]:
         """The kinds of both shapes, in MuJoCo's order."""
         return self.a.kind, self.b.kind

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.collision.link_pairs import has_link_pairs, over_link_pairs
 from zwang.collision.pair_groups import PairGroup, StoredPlacements
 from zwang.collision.pairs import Pair
 from zwang.collision.shapes import radius
@@ -55,6 +56,8 @@ def over_near_pairs(
     """
     if is_swept(group, beyond_margin=beyond_margin):
         return _Sweep(group, stored).over_pairs(visit, carry)
+    if has_link_pairs(group) and not beyond_margin:
+        return over_link_pairs(group, stored, visit, carry)
     return fori_loop(0, len(group), visit, carry, unroll=unroll)
 
 

@@ -38,9 +38,10 @@ from zwang.constraint.contact import (
 )
 from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motion
 from zwang.constraint.context import RowContext
-from zwang.constraint.row_arrays import WRENCH, RowArrays
-from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, WarmStart, no_rows
-from zwang.constraint.world_rows import Gathering, world_rows
+from zwang.constraint.coupled_rows import Gathering, are_kept_by_world, coupled_rows
+from zwang.constraint.row_arrays import OWN, WRENCH, ContactForm, CoupledRows, RowArrays, pyramid_edges
+from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, no_rows
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, zeros
 from zwang.scalar.compact_loop import pack_signs
@@ -52,7 +53,8 @@ COLUMN_MULTIPLE = 4  # the columns of a pair are padded to a multiple of this
 NO_CONTACT_POINT = ContactPoint(FAR, np.zeros(3), np.eye(3))
 
 RelativeJacobian = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
-Store = Callable[[Any, Any, Any, Rows], Any]  # (storage, number of the pair, block, rows) -> storage
+# (storage, number of the pair, block, rows, J of the contact axes) -> storage
+Store = Callable[[Any, Any, Any, Rows, np.ndarray], Any]
 
 
 class GroupKinematics(NamedTuple):
@@ -91,7 +93,8 @@ class GroupKinematics(NamedTuple):
 class _Layout(NamedTuple):
     """The form of the rows of a pair-type group, and their first row and entry of J in the arrays of all.
 
-    columns: see `RowGroup`, by pair.
+    columns: see `RowGroup`, by pair. has_edges: whether the J of the contact axes is stored for the edges of
+    a pyramid.
     """
 
     group: PairGroup
@@ -99,6 +102,7 @@ class _Layout(NamedTuple):
     columns: tuple[tuple[int, ...], ...]
     row: int
     entry: int
+    has_edges: bool
 
     @property
     def width(self) -> int:
@@ -112,23 +116,42 @@ class _Layout(NamedTuple):
 
     def after(self) -> tuple[int, int]:
         """The row and the entry of J behind those of this group."""
-        rows = self.blocks * len(self.template)
-        return self.row + rows, self.entry + rows * self.width
+        return self.row + self.blocks * len(self.template), self.entry + self.blocks * self._entries
 
-    def stored(self, arrays: RowArrays, number: Any, block: Any, rows: Rows) -> RowArrays:
+    @property
+    def _entries(self) -> int:
+        """The number of entries of J that are stored of a block."""
+        return (self.group.first.condim if self.has_edges else len(self.template)) * self.width
+
+    def stored(self, arrays: RowArrays, number: Any, block: Any, rows: Rows, axes: np.ndarray) -> RowArrays:
         """The arrays with the rows of a block; number: of its pair in the group."""
-        n = len(self.template)
-        at = self.row + block * n, self.entry + block * (n * self.width)
-        return arrays.stored(*at, rows.J, rows.stored_values)
+        at = self.row + block * len(self.template), self.entry + block * self._entries
+        if not self.has_edges:
+            return arrays.stored(*at, rows.J, rows.stored_values)
+        values = {name: x if name in OWN else x[:1] for name, x in rows.stored_values.items()}
+        return arrays.stored(*at, axes, values)
 
-    def gathered(self, screws: JointScrews, status: MutableArray) -> Store:
-        """The function that stores the rows of a block with wrenches in a `Gathering`; status: see there."""
-        nv, n = screws.velocities[-1].stop, len(self.template)
-        signs = [screws.signs(links_of_pair(pair)) for pair in self.group.pairs]
-        words = StackedPytree([tuple(pack_signs([own.get(k, 0) for k in range(nv)])) for own in signs])
-        return lambda gathering, number, block, rows: gathering.stored(
-            self.row + block * n, rows, words[number], status
+    @property
+    def form(self) -> ContactForm:
+        """The form of its contacts."""
+        cones, n = self.template.cones, len(self.template)
+        ratio = cones[0].mu / cones[0].friction[0] if cones else None
+        return ContactForm(
+            self.template.kinds, self.group.first.condim if self.has_edges else n, self.has_edges, ratio
         )
+
+    def gathered(self, screws: JointScrews) -> Store:
+        """The function that stores the rows of a block with wrenches in a `Gathering`."""
+        nv, first = screws.velocities[-1].stop, self.row // len(self.template)
+        signs = [screws.signs(pair.links) for pair in self.group.pairs]
+        words = StackedPytree([tuple(pack_signs([own.get(k, 0) for k in range(nv)])) for own in signs])
+        friction = StackedPytree([tuple(pair.friction[: pair.condim - 1]) for pair in self.group.pairs])
+
+        def store(gathering: Gathering, number: Any, block: Any, rows: Rows, axes: np.ndarray) -> Gathering:
+            arrays = self.stored(gathering.arrays, number, block, rows, axes)
+            return gathering.with_contact(first + block, arrays, words[number], friction[number])
+
+        return store
 
 
 class _Filling(NamedTuple):
@@ -150,57 +173,78 @@ class _Filling(NamedTuple):
         return self if self.indices is None else self._replace(indices=self.indices.append(block))
 
 
-def contact_rows(context: RowContext, pairs: Sequence[Pair]) -> Rows:
-    """Rows of the contacts of all pairs, by pair-type group."""
-    screws = link_screws_at(context)
-    layouts, end = _layouts(context, pairs, _columns_of_pairs(screws, pairs), 0)
+def contact_rows(context: RowContext, pairs: Sequence[Pair], coupled: Sequence[Pair] = ()) -> Rows:
+    """Rows of the contacts of all pairs, by pair-type group. coupled: some of the pairs, whose rows are kept
+    by world (`CoupledRows`), by the number of their contact axes; their groups are the last.
+    """
+    screws, nv, kept = link_screws_at(context), context.mechanism.nv, set(map(id, coupled))
+    kinematics, others = group_kinematics(context, pairs), [pair for pair in pairs if id(pair) not in kept]
+    layouts, end = _layouts(context, others, _columns_of_pairs(screws, others))
     arrays, filled = _filled_groups(
-        context, pairs, layouts, RowArrays.of_size(*end), lambda layout: layout.stored
+        context, kinematics, layouts, RowArrays.of_size(*end), lambda layout: layout.stored
     )
-    row_groups = _row_groups(layouts, filled, arrays, pairs)
-    return replace(no_rows(context.mechanism.nv), row_groups=row_groups, screws=screws)
+    places = dict(zip(map(id, pairs), np.cumsum([0, *(pair.count for pair in pairs)]).tolist(), strict=False))
+    row_groups = _row_groups(layouts, filled, arrays, places)
+    rows = replace(no_rows(nv), row_groups=row_groups, screws=screws)
+    if not coupled:
+        return rows
+    groups, found = list(row_groups), list[CoupledRows]()
+    for condim in sorted({pair.condim for pair in coupled}):
+        own = [pair for pair in coupled if pair.condim == condim]
+        layouts, (count, _) = _layouts(context, own, [()] * len(own))
+        filled = list[_Filling]()
+
+        def fill(gathering: Gathering, layouts: Any = layouts, filled: Any = filled) -> Gathering:
+            gathering, of_layouts = _filled_groups(
+                context, kinematics, layouts, gathering, lambda layout: layout.gathered(screws)
+            )
+            filled += of_layouts
+            return gathering
+
+        form = layouts[0].form
+        coupled_of_form, arrays = coupled_rows(form, screws, nv, count // len(form.kinds), fill)
+        found.append(coupled_of_form)
+        both = _row_groups(layouts, filled, arrays, places)
+        groups += [replace(group, is_coupled=True) for group in both]
+    return replace(rows, row_groups=tuple(groups), coupled=tuple(found))
 
 
-def rows_of_worlds(context: RowContext, pairs: Sequence[Pair], others: Rows, warm_start: WarmStart) -> Rows:
-    """The other rows, those of the contacts of all pairs, and the rows of each world, `Rows.of_worlds`."""
-    screws = link_screws_at(context)
-    layouts, (count, _) = _layouts(context, pairs, [() for _ in pairs], len(others))
-    status, filled = warm_start(count), list[_Filling]()
-
-    def fill(gathering: Gathering) -> Gathering:
-        gathering, own = _filled_groups(
-            context, pairs, layouts, gathering, lambda layout: layout.gathered(screws, status)
-        )
-        filled.extend(own)
-        return gathering
-
-    found = world_rows(others, screws, count, status, fill)
-    row_groups = _row_groups(layouts, filled, found.arrays, pairs)
-    return replace(others, row_groups=row_groups, screws=screws, of_worlds=found)
+def pairs_kept_by_world(mechanism: Mechanism, others: Rows, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs whose rows are kept by world: those of two moving links, and those of the same kinds whose
+    contact points are found by iteration, which is a long program, of which one is enough; none where this is
+    not worth it. others: the rows of other constraints.
+    """
+    moving = [pair for pair in pairs if WORLD not in pair.links]
+    iterated = {pair.kinds for pair in moving if pair.kinds in CONVEX}
+    chosen = [pair for pair in pairs if WORLD not in pair.links or pair.kinds in iterated]
+    return chosen if chosen and are_kept_by_world(mechanism, others, chosen) else []
 
 
 def _layouts(
-    context: RowContext, pairs: Sequence[Pair], columns: Sequence[tuple[int, ...]], rows: int
+    context: RowContext, pairs: Sequence[Pair], columns: Sequence[tuple[int, ...]]
 ) -> tuple[list[_Layout], tuple[int, int]]:
     """The layouts of all pair-type groups, and the row and the entry of J behind them.
 
-    columns: of the J of each pair, none for wrenches. rows: the number of rows before those of contacts.
+    columns: of the J of each pair, none for wrenches.
     """
-    own, layouts, at = dict(zip(map(id, pairs), columns, strict=True)), [], (rows, WRENCH * rows)
+    own, layouts = dict(zip(map(id, pairs), columns, strict=True)), list[_Layout]()
+    row, entry = 0, 0
     for group in contact_groups(pairs, [len(of_pair) for of_pair in columns]):
         of_pairs = tuple(own[id(pair)] for pair in group.pairs if own[id(pair)])
         width = len(of_pairs[0]) if of_pairs else WRENCH
-        layouts.append(_Layout(group, template_rows(context, group, width), of_pairs, *at))
-        at = layouts[-1].after()
-    return layouts, at
+        template = template_rows(context, group, width)
+        has_edges = group.first.condim > 1 and not template.cones
+        layouts.append(_Layout(group, template, of_pairs, row, entry, has_edges))
+        row, entry = layouts[-1].after()
+    return layouts, (row, entry)
 
 
 def _filled_groups(
-    context: RowContext, pairs: Sequence[Pair], layouts: Sequence[_Layout], storage: Any,
+    context: RowContext, kinematics: GroupKinematics, layouts: Sequence[_Layout], storage: Any,
     store_of: Callable[[_Layout], Store],
 ) -> tuple[Any, list[_Filling]]:  # fmt: skip
     """The storage with the rows of all groups, and each group as it was filled."""
-    kinematics, filled = group_kinematics(context, pairs), []
+    filled = []
     for layout in layouts:
         filled.append(_filled(context, kinematics, layout, storage, store_of(layout)))
         storage = filled[-1].storage
@@ -208,10 +252,11 @@ def _filled_groups(
 
 
 def _row_groups(
-    layouts: Sequence[_Layout], filled: Sequence[_Filling], arrays: RowArrays, pairs: Sequence[Pair]
+    layouts: Sequence[_Layout], filled: Sequence[_Filling], arrays: RowArrays, places: dict[int, int]
 ) -> tuple[RowGroup, ...]:
-    """The rows of all groups in the arrays."""
-    places = dict(zip(map(id, pairs), np.cumsum([0, *(pair.count for pair in pairs)]).tolist(), strict=False))
+    """The rows of all groups in the arrays; places: the number of the first contact of every pair, by the
+    identity of the pair.
+    """
     both = zip(layouts, filled, strict=True)
     return tuple(_row_group(layout, own, arrays, places) for layout, own in both)
 
@@ -339,12 +384,14 @@ def _filled(
 
     def store_rows(filling: _Filling, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Filling:
         block = number * len(points) + k
-        rows = rows_of_contact_point(
-            context, pair, point, relative_jacobian(number, point.position), inverse_weights[number],
+        J, v = relative_jacobian(number, point.position)
+        contact = contact_at(
+            pair, point, J, inverse_weights[number],
             contact_bias(context, group, kinematics, number, k, pair),
-            surface_velocity_in(group, kinematics, number, point),
+            surface_velocity_in(group, kinematics, number, point), impulsive=context.impulsive,
         )  # fmt: skip
-        storage = store(filling.storage, number, block, rows)
+        rows = rows_of_contact(context._replace(v=v), contact)
+        storage = store(filling.storage, number, block, rows, contact.J[: pair.condim])
         return filling.flagged(block, 1.0)._replace(
             storage=storage, active=filling.active.set(block, 1.0), any_active=True
         )
@@ -364,10 +411,11 @@ def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dic
     return RowGroup(
         layout.template.kinds, tuple(contact_name(pair, k) for pair in group.pairs for k in points),
         tuple(places[id(pair)] + k for pair in group.pairs for k in points),
-        tuple(links_of_pair(pair) for pair in group.pairs for _ in points),
+        tuple(pair.links for pair in group.pairs for _ in points),
         tuple(own for own in layout.columns for _ in points), arrays, layout.row, layout.entry,
         any(layout.template.hard), filled.active, _cones(group, layout.template), filled.any_active,
         ActiveIndices(filled.active) if filled.indices is None else filled.indices,
+        _edges(group) if layout.has_edges else None,
     )  # fmt: skip
 
 
@@ -393,12 +441,21 @@ def rows_of_contact_point(
     `Contact`.
     """
     J, v = relative_jacobian
-    J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
-    distance = 0.0 if context.impulsive else point.distance  # in an impact the contact is closed
-    contact = Contact(
-        "", pair, distance, J, inverse_weight, tuple(pair.friction[: pair.condim - 1]), True, bias, moving
-    )
+    contact = contact_at(pair, point, J, inverse_weight, bias, moving, impulsive=context.impulsive)
     return rows_of_contact(context._replace(v=v), contact)
+
+
+def contact_at(
+    pair: Pair, point: ContactPoint, J: np.ndarray, inverse_weight: tuple[Any, Any], bias: Any, moving: Any,
+    *, impulsive: bool,
+) -> Contact:  # fmt: skip
+    """The contact of a pair at a point; J (6, width) of b relative to a there, in world axes, other arguments
+    as for `rows_of_contact_point`.
+    """
+    J = np.concatenate([point.frame @ J[:3], point.frame @ J[3:]])
+    distance = 0.0 if impulsive else point.distance  # in an impact the contact is closed
+    friction = tuple(pair.friction[: pair.condim - 1])
+    return Contact("", pair, distance, J, inverse_weight, friction, True, bias, moving)
 
 
 def in_contact_axes(point: ContactPoint, motion: Any) -> np.ndarray:
@@ -443,9 +500,11 @@ def _cones(group: PairGroup, template: Rows) -> Callable[[Any], Cone | None]:
     return cone
 
 
-def links_of_pair(pair: Pair) -> tuple[int, int]:
-    """The links of both shapes."""
-    return pair.a.placement.link, pair.b.placement.link
+def _edges(group: PairGroup) -> Callable[[Any], np.ndarray]:
+    """The edges of the friction pyramid of a block by its index, as combinations of the contact axes."""
+    frictions = [tuple(pair.friction[: pair.condim - 1]) for pair in group.pairs for _ in range(pair.count)]
+    stacked = StackedPytree(frictions)
+    return lambda block: pyramid_edges(stacked[block])
 
 
 def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
@@ -462,7 +521,7 @@ def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[
     def padded(pair: Pair, own: tuple[int, ...]) -> tuple[int, ...]:
         width = widest.get(pair.kinds, 0)
         if not own and width <= MOST_FIXED_COLUMNS:
-            moving = tuple(screws.signs(links_of_pair(pair)))
+            moving = tuple(screws.signs(pair.links))
             own = moving if len(moving) <= width else ()
         return own + own[-1:] * (width - len(own))
 
@@ -473,7 +532,7 @@ def _columns(screws: JointScrews, pair: Pair) -> tuple[int, ...]:
     """The velocities that move b relative to a, padded by the last of them; none where J multiplies the
     spatial velocity of a link, because a shape is fixed to the world and the tree has long paths.
     """
-    links = links_of_pair(pair)
+    links = pair.links
     fixed, found = WORLD in links, tuple(screws.signs(links))
     if fixed and _longest_path(screws, max(links)) > LINK_COLUMNS:
         return ()
@@ -499,7 +558,7 @@ def _jacobian_by_velocities(
     """Relative Jacobian by the generalised velocities that move one of the links; padded columns are zero."""
     entries = []
     for pair, speeds in zip(layout.group.pairs, layout.columns, strict=True):
-        own = screws.signs(links_of_pair(pair))
+        own = screws.signs(pair.links)
         entries.append((speeds, [*map(float, own.values()), *[0.0] * (len(speeds) - len(own))]))
     stacked = StackedPytree(entries)
 

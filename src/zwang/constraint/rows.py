@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.row_arrays import HARD, PER_ROW, STORED, WRENCH, RowArrays, WorldRows
+from zwang.constraint.row_arrays import HARD, OWN, PER_ROW, STORED, WRENCH, Cone, CoupledRows, RowArrays
 from zwang.deprecation import renamed_attributes
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, divide, empty, is_zero, where
@@ -31,23 +31,6 @@ WarmStart = Callable[[int], MutableArray]
 """A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
-
-
-class Cone(NamedTuple):
-    """Rows start, start + 1, ... of one elliptic cone: the normal, then one row for each entry of
-    `friction`.
-
-    mu: the slope of the cone in the metric of R, friction[0] sqrt(R[start + 1] / R[start]).
-    """
-
-    start: int
-    friction: tuple[Any, ...]
-    mu: Any
-
-    @property
-    def stop(self) -> int:
-        """The number of the row after the last."""
-        return self.start + 1 + len(self.friction)
 
 
 class JointScrews(NamedTuple):
@@ -147,7 +130,8 @@ class RowGroup:
     so that J^T f is the wrench on it. arrays: those of the rows, defined where a block is active; row, entry:
     the first of this group's rows, and of its entries of J, there. hard: whether R = 0. active (count,): 1
     where a block is, else 0. cone: that of block k, or None. any_active: whether any block is active.
-    active_indices: the active ones.
+    active_indices: the active ones. edges: of block k the matrix E (n, m) of friction pyramids, whose J is E
+    times that of m contact axes. is_coupled: whether the solver reads the rows in `Rows.coupled`.
     """
 
     kinds: tuple[str, ...]
@@ -163,6 +147,8 @@ class RowGroup:
     cone: Callable[[Any], Cone | None]
     any_active: Any
     active_indices: IndexSet
+    edges: Callable[[Any], np.ndarray] | None = None
+    is_coupled: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
@@ -189,14 +175,42 @@ class RowGroup:
 
     def jacobian(self, k: Any) -> np.ndarray:
         """J (n, width) of block k."""
-        count = self.size * self.width
-        return np.array(self.arrays.J.segment(self.entry + k * count, count)).reshape(self.size, self.width)
+        return self.axes(k) if self.edges is None else self.edges(k) @ self.axes(k)
+
+    def axes(self, k: Any) -> np.ndarray:
+        """The J of the contact axes (m, width) of block k, of which its rows are combinations, or J."""
+        count = self.axis_count * self.width
+        return np.array(self.arrays.J.segment(self.entry + k * count, count)).reshape(
+            self.axis_count, self.width
+        )
+
+    @property
+    def axis_count(self) -> int:
+        """m, the number of the contact axes, or n."""
+        return self.size if self.edges is None else 1 + self.size // 2
 
     def read(self, name: str, k: Any) -> np.ndarray:
         """The values (n,) of one field of block k."""
         if self.hard and name in HARD:
             return np.full(self.size, HARD[name])
-        return np.array(self.arrays.values[name].segment(self.row + k * self.size, self.size))
+        values, first = self.arrays.values[name], self.row + k * self.size
+        if self.edges is not None and name not in OWN:
+            return np.array([values[first]] * self.size)
+        return np.array(values.segment(first, self.size))
+
+    def number(self, k: Any) -> Any:
+        """The number of block k in the group, as a real."""
+        return 1.0 * k
+
+    def value_in(self, array: MutableArray, start: int, k: Any) -> Any:
+        """The entry of block k in an array that has those of all blocks from a start on."""
+        return array[start + k]
+
+    def with_values_in(self, array: MutableArray, start: int, k: Any, values: Sequence[Any]) -> MutableArray:
+        """The array with as many entries for each block, with those of block k replaced."""
+        for i, x in enumerate(values):
+            array = array.set(start + len(values) * k + i, x)
+        return array
 
     def velocities(self, screws: JointScrews | None) -> list[tuple[int, ...]]:
         """The generalised velocities on which each block depends."""
@@ -239,7 +253,7 @@ class Rows:
     active. impedance: d. inverse_weight: the approximate diagonal of A = J M^-1 J^T from which R was
     computed. bound: the largest friction force, else 0. active: whether the row is active; an inactive row
     has no force. row_groups: the rows of contacts, in arrays, with the joint screws of their links.
-    of_worlds: the active rows of each world, or None.
+    coupled: those of contacts between moving links that each world has, by form.
     """
 
     names: tuple[str, ...]
@@ -257,7 +271,7 @@ class Rows:
     cones: tuple[Cone, ...] = ()
     screws: JointScrews | None = None
     row_groups: tuple[RowGroup, ...] = ()
-    of_worlds: WorldRows | None = None
+    coupled: tuple[CoupledRows, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -368,7 +382,7 @@ class Rows:
             chosen = [(place, k) for k, place in enumerate(group.order) if listed(group, k)]
             blocks += [(place, group.block(k, screws, nv), first + k * group.size) for place, k in chosen]
             first += len(group) * group.size
-        rows = replace(self.select(own), row_groups=(), screws=None, of_worlds=None)
+        rows = replace(self.select(own), row_groups=(), screws=None, coupled=())
         blocks.sort(key=lambda block: block[0])
         numbers = [*own, *(start + i for _, block, start in blocks for i in range(len(block)))]
         return concatenated([rows, *(block for _, block, _ in blocks)], nv), numbers
@@ -458,5 +472,6 @@ def concatenated(parts: Sequence[Rows], nv: int) -> Rows:
         cones=cones,
         screws=next((part.screws for part in parts if part.screws is not None), None),
         row_groups=tuple(group for part in parts for group in part.row_groups),
+        coupled=tuple(rows for part in parts for rows in part.coupled),
         **joined,
     )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from zwang.collision import candidate_pairs
-from zwang.constraint.contact_groups import contact_rows, rows_of_worlds
+from zwang.constraint.contact_groups import contact_rows, pairs_kept_by_world
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import LOOPS
 from zwang.constraint.friction import friction_rows
 from zwang.constraint.hard import VELOCITY_LEVEL, rows_of_constraint
 from zwang.constraint.limit import limit_rows
-from zwang.constraint.rows import Rows, WarmStart, concatenated
-from zwang.constraint.world_rows import have_own_rows
+from zwang.constraint.rows import Rows, concatenated
 
 
-def constraint_rows(context: RowContext, *, warm_start: WarmStart | None = None) -> Rows:
+def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only: bool = False) -> Rows:
     """Rows of all constraints of a mechanism, except those that the options disable; those of contacts in
     pair-type groups.
 
-    warm_start: the row status of the step before. With it, rows are as few as possible (one instead of two
-    for the limits of a joint), and with large trees each world may have its own, `Rows.of_worlds`.
+    by_world: whether contacts between moving links may have their rows in `Rows.coupled`, which Newton's
+    method reads. nearest_only: whether the limits of a joint that are never active together share a row.
     """
     mechanism, disabled = context.mechanism, context.mechanism.options.disabled
     parts: list[Rows] = []
@@ -31,12 +30,10 @@ def constraint_rows(context: RowContext, *, warm_start: WarmStart | None = None)
     if "frictionloss" not in disabled:
         parts += friction_rows(context)
     if "limit" not in disabled:
-        parts += limit_rows(context, nearest_only=warm_start is not None)
+        parts += limit_rows(context, nearest_only=nearest_only)
     pairs = candidate_pairs(mechanism) if "contact" not in disabled else ()
     others = concatenated(parts, mechanism.nv)
     if not pairs:
         return others
-    noslip = mechanism.options.noslip_iterations  # it reads the rows by velocities
-    if warm_start is not None and not noslip and have_own_rows(mechanism, others, pairs):
-        return rows_of_worlds(context, pairs, others, warm_start)
-    return concatenated([others, contact_rows(context, pairs)], mechanism.nv)
+    coupled = pairs_kept_by_world(mechanism, others, pairs) if by_world else []
+    return concatenated([others, contact_rows(context, pairs, coupled)], mechanism.nv)

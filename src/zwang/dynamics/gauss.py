@@ -14,17 +14,22 @@ class GaussProblem(NamedTuple):
     constraints.
 
     M: mass matrix (nv, nv). a_free: free acceleration (nv,). parents: the sparsity of M, see
-    `velocity_parents`.
+    `velocity_parents`. free_force: M a_free (nv,), where it is known.
     """
 
     M: np.ndarray
     a_free: np.ndarray
     parents: tuple[int, ...]
+    free_force: np.ndarray | None = None
 
     def zwang(self, a: Any) -> Any:
         """Z(a) [kg m^2/s^4] at the generalised accelerations a (nv,)."""
         d = np.array(a) - self.a_free
         return d @ self.force_of(d) / 2
+
+    def free_force_of(self) -> np.ndarray:
+        """M a_free (nv,): the applied and the bias forces [N m, N]."""
+        return self.force_of(self.a_free) if self.free_force is None else self.free_force
 
     def force_of(self, a: Any) -> np.ndarray:
         """The generalised force M a (nv,) [N m, N] of the accelerations a (nv,)."""

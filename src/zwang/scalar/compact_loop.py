@@ -17,22 +17,15 @@ SIGNS_PER_WORD = 12  # 24 bits, which single precision holds
 class Appender(NamedTuple):
     """The numbers of items while they are appended: to be carried through loops and branches.
 
-    numbers (size,): those of the items appended first, from the front, and of those appended last, from the
-    back; front, back: how many there are of each.
+    numbers (size,): those of the items appended so far; count: how many there are.
     """
 
     numbers: MutableArray
-    front: Any
-    back: Any
+    count: Any
 
-    def append(self, number: Any, last: Any = False) -> Appender:
-        """These items and item `number`, an index, which has not been appended; last: whether it is placed
-        behind all items for which that is false.
-        """
-        size = self.numbers.shape[0]
-        numbers = self.numbers.scatter(where(last, size - 1 - self.back, self.front), 1.0 * number)
-        step = where(last, 0.0, 1.0)
-        return Appender(numbers, self.front + step, self.back + (1.0 - step))
+    def append(self, number: Any) -> Appender:
+        """These items and item `number`, an index, which has not been appended."""
+        return Appender(self.numbers.scatter(self.count, 1.0 * number), self.count + 1.0)
 
 
 class CompactedItems(NamedTuple):
@@ -74,17 +67,13 @@ def compact(size: int, fill: Callable[[Appender], Any]) -> tuple[CompactedItems,
     In compiled code a loop over the result runs as often as the world of the lanes with the most items
     needs, whereas a loop over `ActiveIndices` runs over the items that any of them needs.
     """
-    appended, others = fill(Appender(empty(size), 0.0, 0.0))
-    front, count = appended.front, appended.front + appended.back
+    appended, others = fill(Appender(empty(size), 0.0))
 
-    def copy(k: Any, numbers: MutableArray) -> MutableArray:
-        place = 1.0 * k
-        index = where(place < front, place, size - 1 - (place - front))
-        number = where(place < count, appended.numbers.gather(index), 0.0)
-        return numbers.set(k, number)
+    def clear(k: Any, numbers: MutableArray) -> MutableArray:
+        return numbers.set(k, where(1.0 * k < appended.count, numbers[k], 0.0))
 
-    numbers = fori_loop(0, lane_maximum(count, size), copy, empty(size))
-    return CompactedItems(count, numbers), others
+    numbers = fori_loop(0, lane_maximum(appended.count, size), clear, appended.numbers)
+    return CompactedItems(appended.count, numbers), others
 
 
 @dataclass(frozen=True)

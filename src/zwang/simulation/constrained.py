@@ -83,17 +83,20 @@ class ConstrainedSolution(NamedTuple):
 
 
 class FreeMotion(NamedTuple):
-    """The mass matrix M, its factors, and the free acceleration, of which forces are added up."""
+    """The mass matrix M, its factors, the free acceleration, and the force M a_free, to which others are
+    added.
+    """
 
     M: np.ndarray
     factors: Factors
     parents: list[int]
     a_free: np.ndarray
+    force: np.ndarray
 
     def under(self, force: Any) -> GaussProblem:
         """Gauss's problem with a further generalised force (nv,)."""
         a_free = self.a_free if is_zero(force) else self.a_free + self.factors.solve(np.asarray(force))
-        return GaussProblem(self.M, a_free, tuple(self.parents))
+        return GaussProblem(self.M, a_free, tuple(self.parents), self.force + force)
 
 
 def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
@@ -107,8 +110,8 @@ def gauss_problem(kinematics: Kinematics, tau: Any) -> GaussProblem:
 def free_motion(kinematics: Kinematics, tau: Any) -> FreeMotion:
     """The mass matrix with its factors, and a_free = M^-1 (tau - h(q, v))."""
     M, parents = crba_of(kinematics), velocity_parents(kinematics.tree)
-    factors = factor(M, parents)
-    return FreeMotion(M, factors, parents, factors.solve(np.array(tau) - bias_forces_of(kinematics)))
+    factors, force = factor(M, parents), np.array(tau) - bias_forces_of(kinematics)
+    return FreeMotion(M, factors, parents, factors.solve(force), force)
 
 
 def solve_constrained(
@@ -149,7 +152,10 @@ def solve_constrained(
         return _solution_with_friction(
             context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options
         )
-    rows = constraint_rows(context, warm_start=as_warm_start(start))
+    # the noslip solver reads the rows by velocities, and other solvers all rows in groups
+    by_world = solver == "newton" and not isinstance(start, KnownSolution) and independent is None
+    by_world = by_world and not mechanism.options.noslip_iterations
+    rows = constraint_rows(context, by_world=by_world, nearest_only=as_warm_start(start) is not None)
     # the independent accelerations of a coordinate reduction have no links
     rows = rows if independent is None else rows.without_groups()
     return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)

@@ -53,7 +53,6 @@ from zwang.constraint.contact_groups import (
     contact_groups,
     group_kinematics,
     links_of,
-    links_of_pair,
     point_transform,
     rows_of_contact_point,
     spatial_motions,
@@ -120,7 +119,7 @@ class _Column(NamedTuple):
 
 def _rows(screws: JointScrews, pair: Pair) -> list[_Column]:
     """The velocities between the shapes, padded by ones that count for nothing."""
-    own = screws.signs(links_of_pair(pair))
+    own = screws.signs(pair.links)
     found = [_Column(k, float(s), (float(s < 0), float(s > 0))) for k, s in own.items()]
     return found + [_Column(found[-1].velocity, 0.0, (0.0, 0.0), 0.0)] * (-len(found) % ROWS_AT_A_TIME)
 
@@ -131,7 +130,7 @@ def _columns(screws: JointScrews, pair: Pair) -> list[_Column]:
     """
     found = [column for column in _rows(screws, pair) if column.counts]
     if pair.condim > 1:
-        a, b = (set(_velocities_moving(screws, link)) for link in links_of_pair(pair))
+        a, b = (set(_velocities_moving(screws, link)) for link in pair.links)
         found += [_Column(k, 0.0, (1.0, 1.0)) for k in sorted(a & b)]
     return found
 

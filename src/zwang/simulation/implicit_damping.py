@@ -50,11 +50,14 @@ def unconstrained_acceleration(
 def constrained_acceleration(
     s: StepSettings, motion: ConstrainedMotion, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
 ) -> np.ndarray:
-    """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`."""
+    """The acceleration a (nv,) of (M + h D) a = M a_0, with the constrained acceleration a_0 of `motion`:
+    a_0 - (M + h D)^-1 h D a_0.
+    """
     D = DAMPING[s.integrator](s, kinematics, z, control, t)
     if (not D.size or is_zero(D)) and not _implicit_bias(s):
         return motion.a
-    return _implicit_solution(s, kinematics, motion.M, D, motion.M @ motion.a)
+    slope = _implicit_slope(s, kinematics, D)
+    return motion.a - _implicit_solution(s, motion.M, slope, slope @ motion.a)
 
 
 def tree_with_implicit_damping(mechanism: Mechanism, h: Any) -> Tree:
@@ -73,23 +76,31 @@ def has_implicit_joint_damping(mechanism: Mechanism) -> bool:
     return "eulerdamp" not in mechanism.options.disabled
 
 
-def _implicit_solution(
-    s: StepSettings, kinematics: Kinematics, M: Any, D: np.ndarray, b: np.ndarray
-) -> np.ndarray:
-    """The solution a (nv,) of (M + h (D + B)) a = b, with the slope B of the bias forces.
+def _implicit_slope(s: StepSettings, kinematics: Kinematics, D: np.ndarray) -> np.ndarray:
+    """h (D + B) (nv, nv), with the slope B of the bias forces.
 
-    B is complete for "implicit", that of free bodies for "implicitfast", and zero otherwise. Elements of D
-    between different branches of the tree are omitted. Source: MuJoCo documentation, Computation,
-    "implicit", "implicitfast".
+    B is complete for "implicit", that of free bodies for "implicitfast", and zero otherwise. Elements between
+    different branches of the tree are omitted. Source: MuJoCo documentation, Computation, "implicit",
+    "implicitfast".
     """
-    tree, A = s.mechanism.tree, M + s.h * D
+    slope = s.h * D
     if s.integrator == "implicit":
-        slope = A + s.h * bias_force_derivative(kinematics)
-        return gaussian_elimination(np.where(_same_branch(tree), slope, 0), b)
-    a = list(solve_mass_matrix(tree, A, b))
-    for body in _implicit_bias(s):  # (A + h B) a = b, one free body at a time
-        block = A[body.v, body.v] + s.h * free_body_bias_force_derivative(body, kinematics)
-        a[body.v] = gaussian_elimination(block, b[body.v])
+        slope = slope + s.h * bias_force_derivative(kinematics)
+    for body in standalone_free_bodies(s.mechanism) if s.integrator == "implicitfast" else ():
+        block = slope[body.v, body.v] + s.h * free_body_bias_force_derivative(body, kinematics)
+        slope = slope.astype(object)
+        slope[body.v, body.v] = block
+    return np.where(_same_branch(s.mechanism.tree), slope, 0)
+
+
+def _implicit_solution(s: StepSettings, M: Any, slope: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution a (nv,) of (M + slope) a = b, with a slope of `_implicit_slope`."""
+    A = np.where(_same_branch(s.mechanism.tree), M + slope, 0)
+    if s.integrator == "implicit":
+        return gaussian_elimination(A, b)
+    a = list(solve_mass_matrix(s.mechanism.tree, A, b))
+    for body in _implicit_bias(s):  # the matrix of a free body is not symmetric
+        a[body.v] = gaussian_elimination(A[body.v, body.v], b[body.v])
     return np.array(a)
 
 
@@ -133,7 +144,8 @@ def _implicit_acceleration(
 ) -> np.ndarray:
     """a of (M + h (D + B)) a = tau - h(q, v), with the damping D = -d tau / d v of the integrator."""
     D = DAMPING[s.integrator](s, kinematics, z, control, t)
-    return _implicit_solution(s, kinematics, crba_of(kinematics), D, tau - bias_forces_of(kinematics))
+    slope = _implicit_slope(s, kinematics, D)
+    return _implicit_solution(s, crba_of(kinematics), slope, tau - bias_forces_of(kinematics))
 
 
 def _no_damping(s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any) -> np.ndarray:

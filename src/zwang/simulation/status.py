@@ -70,8 +70,8 @@ FAILURE_REASONS = (
     ),
     FailureReason(
         "too_many_contacts",
-        "more hard contacts act at once than the constraint solver has memory for",
-        "make the contacts soft, or use fewer bodies",
+        "more contacts act at once than the constraint solver has memory for",
+        "make hard contacts soft, or use fewer bodies",
     ),
 )
 """The names are part of the format of recordings and never change."""

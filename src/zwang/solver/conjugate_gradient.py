@@ -60,9 +60,13 @@ def conjugate_gradient(
         return logical_and(logical_not(s.done), s.iterations < iterations)
 
     def iterate(s: _ConjugateGradientState) -> _ConjugateGradientState:
-        Jp = primal.jacobian_product(s.p)
-        length = primal.exact_line_search((s.a, s.y), s.p, Jp, s.g, first_step=s.length)
-        a, y = s.a + length * s.p, primal.advanced_residual(s.y, length, Jp)
+        at = primal.smooth_force(s.a), s.y
+        Mp, Jp = problem.force_of(s.p), primal.jacobian_product(s.p)
+        length = primal.exact_line_search(at, s.p, Mp, Jp, s.g, first_step=s.length)
+        a = s.a + length * s.p
+        y = primal.over_active_blocks(
+            lambda block, y: block.with_values(y, block.read(y) + length * block.read(Jp)), s.y
+        )
         g, done = gradient(a, y)
         z = factors.solve(g)
         # Polak-Ribiere with restart: beta = max(0, g^T (z - z_old) / g_old^T z_old), p = beta p - z

@@ -6,96 +6,71 @@
     iterate    a <- a + t p,    t by an exact line search
 
 The cost is quadratic wherever the status of the rows does not change, so that one step of length 1 is exact
-there and few iterations are needed. How the step is computed is left to the form of the problem:
-`primal_form` has the accelerations as unknowns and the Hessian M + J^T W J, with the sparsity of M where each
-row touches one branch of the tree only; `dual_form` has the forces as unknowns and the Delassus matrix
-J M^-1 J^T. Source: MuJoCo documentation, Computation, "Reduced primal problem"; Todorov, "Convex and
-analytically-invertible dynamics with contacts and constraints" (ICRA 2014).
+there and few iterations are needed. The Hessian has the sparsity of M where each row touches one branch of
+the tree only (`PrimalCost`). Source: MuJoCo documentation, Computation, "Reduced primal problem"; Todorov,
+"Convex and analytically-invertible dynamics with contacts and constraints" (ICRA 2014).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from functools import reduce
+from typing import Any, NamedTuple
 
-from zwang.algebra.norms import is_single_precision
-from zwang.constraint.rows import Rows
+import numpy as np
+
+from zwang.algebra.norms import is_single_precision, max_abs
+from zwang.constraint.rows import Rows, WarmStart, scalar_array
 from zwang.dynamics.gauss import GaussProblem
-from zwang.scalar import MutableArray, cond, logical_and, logical_not, logical_or, where, while_loop
-from zwang.solver.dual_form import dual_form
-from zwang.solver.primal_form import primal_form
+from zwang.scalar import (
+    MutableArray,
+    cond,
+    empty,
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
+    while_loop,
+)
+from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
+from zwang.solver.warm_start import (
+    StatusStorage,
+    as_warm_start,
+    decode_status,
+    status_code,
+)
 
-TOLERANCE = 1e-11  # of the error, relative to the largest force in it
+TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
-SMALLEST_STEP = 1e-14  # relative to the unknowns; a smaller step changes nothing
+SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
 SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
 USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
-
-
-class ProblemForm(Protocol):
-    """A form of the problem, `PrimalForm` or `DualForm`; its points, directions and gradients are its own."""
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether the row status of a similar problem is known."""
-        ...
-
-    def initial(self) -> tuple[Any, MutableArray]:
-        """The initial point and row status."""
-        ...
-
-    def has_no_rows(self) -> Any:
-        """Whether no row is active."""
-        ...
-
-    def initial_gradient(self, point: Any, status: MutableArray) -> Any:
-        """The gradient at the initial point."""
-        ...
-
-    def gradient(self, point: Any, status: MutableArray) -> tuple[Any, Any, Any, Any]:
-        """The gradient, its size (the error), the largest force in it, and the largest unknown."""
-        ...
-
-    def direction(self, point: Any, gradient: Any, status: MutableArray) -> Any:
-        """The Newton step of this row status."""
-        ...
-
-    def status_is_unchanged(self, point: Any, direction: Any, status: MutableArray) -> Any:
-        """Whether no active row changes its status over a full step."""
-        ...
-
-    def step_length(self, point: Any, direction: Any, gradient: Any) -> Any:
-        """The step length that minimises the cost."""
-        ...
-
-    def advanced(
-        self, point: Any, direction: Any, length: Any, status: MutableArray
-    ) -> tuple[Any, MutableArray, Any]:
-        """The point after a step, the status there, and the largest change of an unknown."""
-        ...
-
-    def solution(self, point: Any, status: MutableArray) -> Solution:
-        """The solution at a point."""
-        ...
+LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value, as in MuJoCo
 
 
 class _NewtonState(NamedTuple):
     """State of the iteration.
 
-    point: the unknowns and the residual y of the rows. status: of every row or block of rows. gradient: as
-    the form needs it. error: its size. stagnations: single-precision steps without progress. done: whether
-    the method has terminated. usable: whether the last step was small enough for the point to be used.
-    stagnated: whether the method has terminated above its tolerance, because of rounding.
+    a (nv,): the accelerations; smooth_force (nv,): M (a - a_free); y: the residual of the rows. status: of
+    every block of rows. step: the largest change of an acceleration in the last step, NaN before the first.
+    error: the largest entry of the gradient before it. stagnations: single-precision steps without progress.
+    ended: whether no step follows. done: whether the method has terminated. usable: whether the last step was
+    small enough for the accelerations to be used. stagnated: whether the method has terminated above its
+    tolerance, because of rounding.
     """
 
-    point: Any
+    a: np.ndarray
+    smooth_force: np.ndarray
+    y: MutableArray
     status: MutableArray
-    gradient: Any
+    step: Any
     error: Any
     iterations: Any
     stagnations: Any
+    ended: Any
     done: Any
     usable: Any
     stagnated: Any = 0.0 > 1.0
@@ -113,77 +88,156 @@ def newton(
 
     start: the initial accelerations (nv,), by default the free ones; or a `WarmStart`, the row status of a
     similar problem. With a warm start the first step assumes that status, and the solution reports the final
-    one. tolerance: of the error, relative to the largest force in it. The method also terminates when no row
-    changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
+    one. tolerance: of the gradient, relative to the largest force in it. The method also terminates when no
+    row changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
     """
-    own = rows.of_worlds
-    form: ProblemForm = (
-        primal_form(problem, rows, start) if own is None else dual_form(problem, own, len(rows))
-    )
-    method = _Method(form, tolerance)
-
-    def unfinished(s: _NewtonState) -> Any:
-        return logical_and(logical_not(s.done), s.iterations < iterations)
-
-    last = while_loop(unfinished, method.iterate, method.initial_state())
-    inaccurate = logical_not(logical_or(last.done, last.usable))
-    found = form.solution(last.point, last.status)
-    return found._replace(
-        iterations=last.iterations, converged=last.done, inaccurate=inaccurate, stagnated=last.stagnated
-    )
+    warm_start = as_warm_start(start)
+    method = _Method(PrimalCost(problem, rows), warm_start, tolerance, iterations)
+    initial = method.initial_state(None if warm_start else start)
+    last = while_loop(lambda s: logical_not(s.ended), method.iterate, initial)
+    return method.solution(last, len(rows))
 
 
 class _Method(NamedTuple):
-    """The problem in one of its forms, and the tolerance of the error."""
+    """The cost, the row status of a similar problem, the tolerance of the gradient, and the limit of
+    iterations.
+    """
 
-    form: ProblemForm
+    cost: PrimalCost
+    warm_start: WarmStart | None
     tolerance: float
+    limit: int
 
-    def initial_state(self) -> _NewtonState:
-        """State at the initial point, with the row status there or that of the warm start."""
-        point, status = self.form.initial()
-        if self.form.is_warm:
-            gradient, error, done = self.form.initial_gradient(point, status), 0.0, self.form.has_no_rows()
-        else:
-            gradient, error, largest, _ = self.form.gradient(point, status)
-            done = error <= self.tolerance * largest
-        return _NewtonState(point, status, gradient, error, 0.0, 0.0, done, done)
+    @property
+    def storage(self) -> StatusStorage:
+        """How the row status is kept for the next problem."""
+        return StatusStorage.of(self.cost)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the row status of a similar problem is known."""
+        return self.warm_start is not None
+
+    def initial_state(self, start: Any) -> _NewtonState:
+        """State at the initial accelerations, with the row status there or that of the warm start.
+
+        The first step of a warm start goes to the minimum for its status from any accelerations, and begins
+        at zero.
+        """
+        cost, problem, storage = self.cost, self.cost.problem, self.storage
+        # without active rows the minimum is at a_free
+        a, smooth_force, idle = np.array(problem.a_free), np.zeros(cost.nv), logical_not(cost.any_active())
+        known = None
+        if self.warm_start is not None:
+            a, smooth_force, idle = np.zeros(cost.nv), -problem.free_force_of(), False
+            known = storage.known(cost, self.warm_start(storage.size))
+        elif start is not None:
+            a, smooth_force, idle = np.array(start), cost.smooth_force(start), False
+        x = cost.extended(a)
+
+        def enter(block: RowBlock, carry: tuple[MutableArray, MutableArray]) -> Any:
+            y, status = carry
+            own = block.jacobian_product(x) - block.aref
+            code, before = status_code(block, own), 0.0 if known is None else block.value_in(known)
+            return block.with_values(y, own), block.with_value_in(status, where(before > 0, before, code))
+
+        y, status = cost.over_active_blocks(enter, (empty(cost.count), storage.unknown()))
+        return _NewtonState(a, smooth_force, y, status, np.nan, np.inf, 0.0, 0.0, idle, idle, idle)
 
     def iterate(self, s: _NewtonState) -> _NewtonState:
-        """State after one iteration: direction, line search, new point, status, termination."""
-        form = self.form
-        # direction p, with the forces and curvatures of the current status
-        direction = form.direction(s.point, s.gradient, s.status)
-        same = form.status_is_unchanged(s.point, direction, s.status)
-        # step length: 1 where no row changes its status, and in the first step of a warm start
-        full = logical_or(same, s.iterations < 1) if form.is_warm else same
-        length = cond(full, lambda: 1.0, lambda: form.step_length(s.point, direction, s.gradient))
-        point, status, step = form.advanced(s.point, direction, length, s.status)
-        # termination: a full step without a change of status is exact
-        exact = s.gradient, s.error, s.stagnations, same, same, logical_not(same)
-        gradient, error, stagnations, done, usable, stagnated = cond(
-            same, lambda: exact, lambda: self.termination(s, point, status, step)
-        )
-        return _NewtonState(
-            point, status, gradient, error, s.iterations + 1, stagnations, done, usable, stagnated
-        )
-
-    def termination(self, s: _NewtonState, point: Any, status: MutableArray, step: Any) -> Any:
-        """Gradient, error, stagnations, whether the method has terminated, whether the point is usable, and
-        whether the method has stagnated, after a step of this size from s.
+        """State after one iteration: gradient, termination, direction, line search, new accelerations and
+        status.
         """
-        gradient, error, largest, scale = self.form.gradient(point, status)
-        # the first step of a wrong warm start may be zero, and is no sign of termination
-        counts = s.iterations >= (1 if self.form.is_warm else 0)
+        # gradient g = M (a - a_free) - J^T f, and Hessian M + J^T W J, with the forces of the status
+        expansion = self.cost.expansion(s.y, decode_status(s.status))
+        gradient = s.smooth_force - expansion.force
+        s = self.terminated(s, max_abs(gradient), max_abs(s.smooth_force) + max_abs(expansion.force))
+        return cond(s.ended, lambda s: s, lambda s: self.advanced(s, gradient, expansion.hessian), s)
+
+    def terminated(self, s: _NewtonState, error: Any, largest: Any) -> _NewtonState:
+        """The state, which knows whether it is the last. error: the largest entry of the gradient; largest:
+        the largest force in it.
+        """
+        scale = max_abs(s.a)
+        # the gradient of a warm start is that of its status, and the first step goes where this leads
+        is_own, counts = (s.iterations > 0, s.iterations > 1) if self.is_warm else (True, s.iterations > 0)
         stagnant = logical_and(counts, error > s.error / 2)
-        no_step = logical_and(counts, step <= SMALLEST_STEP * scale)
-        coarse = logical_and(is_single_precision(scale), step <= SINGLE_PRECISION_STEP * scale)
+        no_step = logical_and(counts, s.step <= SMALLEST_STEP * scale)
+        coarse = logical_and(is_single_precision(scale), s.step <= SINGLE_PRECISION_STEP * scale)
         stagnations = s.stagnations + where(logical_and(stagnant, coarse), 1.0, 0.0)
         rounding = logical_or(
-            logical_and(stagnant, step <= STAGNATION_STEP * scale),
+            logical_and(stagnant, s.step <= STAGNATION_STEP * scale),
             stagnations >= SINGLE_PRECISION_STAGNATIONS,
         )
-        small = error <= self.tolerance * largest
+        small = logical_and(is_own, error <= self.tolerance * largest)
         stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
-        done = logical_or(logical_or(small, no_step), rounding)
-        return gradient, error, stagnations, done, step <= USABLE_STEP * scale, stagnated
+        done = logical_or(small, logical_or(no_step, rounding))
+        ended, usable = (
+            logical_or(done, x) for x in (s.iterations >= self.limit, s.step <= USABLE_STEP * scale)
+        )
+        return s._replace(
+            error=error, stagnations=stagnations, ended=ended, done=done, usable=usable, stagnated=stagnated
+        )
+
+    def advanced(self, s: _NewtonState, gradient: np.ndarray, hessian: Any) -> _NewtonState:
+        """The state after a step along the direction p = -(M + J^T W J)^-1 g."""
+        p = -hessian.solve(gradient)
+        Jp, same = self.along(s, p)
+        s = s._replace(iterations=s.iterations + 1)
+
+        def exact(s: _NewtonState) -> _NewtonState:
+            return s._replace(a=s.a + p, ended=True, done=True, usable=True)
+
+        def searched(s: _NewtonState) -> _NewtonState:
+            Mp = self.cost.problem.force_of(p)
+            length = self.step_length(s, p, Mp, Jp, gradient)
+
+            def advance(block: RowBlock, carry: tuple[MutableArray, MutableArray]) -> Any:
+                y, status = carry
+                own = block.read(y) + length * block.read(Jp)
+                return block.with_values(y, own), block.with_value_in(status, status_code(block, own))
+
+            y, status = self.cost.over_active_blocks(advance, (s.y, s.status))
+            step, smooth_force = length * p, s.smooth_force + length * Mp
+            return s._replace(a=s.a + step, smooth_force=smooth_force, y=y, status=status, step=max_abs(step))
+
+        # a full step without a change of status is exact
+        return cond(same, exact, searched, s)
+
+    def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any]:
+        """J p of the rows, and whether no active row changes its status over a full step: then the cost is
+        quadratic along it.
+        """
+        x = self.cost.extended(p)
+
+        def compare(block: RowBlock, carry: tuple[MutableArray, Any]) -> Any:
+            Jp, same = carry
+            own = block.jacobian_product(x)
+            code = status_code(block, block.read(s.y) + own)
+            alike = equal(code, block.value_in(s.status))
+            alike = alike if block.cone is None else logical_and(alike, code > 0)
+            return block.with_values(Jp, own), logical_and(same, alike)
+
+        return self.cost.over_active_blocks(compare, (empty(self.cost.count), True))
+
+    def step_length(
+        self, s: _NewtonState, p: np.ndarray, Mp: np.ndarray, Jp: MutableArray, gradient: np.ndarray
+    ) -> Any:
+        """The step length that minimises the cost; 1 in the first step of a warm start."""
+
+        def search() -> Any:
+            at = s.smooth_force, s.y
+            return self.cost.exact_line_search(at, p, Mp, Jp, gradient, tolerance=LINE_SEARCH_TOLERANCE)
+
+        return cond(s.iterations > 1, search, lambda: 1.0) if self.is_warm else search()
+
+    def solution(self, s: _NewtonState, count: int) -> Solution:
+        """The accelerations, and the force and the status of every row; count: of the rows outside groups."""
+        f = self.cost.forces(s.a)
+        return Solution(
+            s.a, scalar_array([f[i] for i in range(count)]), s.iterations, s.done,
+            inaccurate=logical_not(s.usable),
+            row_status=self.storage.kept(self.cost, s.status) if self.is_warm else None,
+            stagnated=s.stagnated, row_force=f,
+            overfull=reduce(logical_or, [rows.overfull for rows in self.cost.rows.coupled], False),
+        )  # fmt: skip

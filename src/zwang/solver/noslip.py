@@ -129,7 +129,7 @@ class _Sweeps(NamedTuple):
         """The state after the update of every row of dry friction; islands that are finished keep theirs."""
         for block in self.p.friction:
             label = self.p.labels[trees_of(block.columns, self.p.tree_of)[0]]
-            for i, row in enumerate(block.row_numbers()):
+            for i, row in enumerate(block.places):
                 acts = is_open.gather(label) > 0
                 update = partial(self._clipped, row=row, bound=block.bound[i], label=label)
                 state = cond(acts, update, lambda s: s, state)

@@ -11,7 +11,7 @@ import numpy as np
 
 from zwang.algebra.factorization import ancestors, factor
 from zwang.constraint.islands import constraint_islands, trees_of
-from zwang.constraint.rows import Rows
+from zwang.constraint.rows import RowGroup, Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -69,13 +69,13 @@ class NoslipProblem:
             for k, own in enumerate(self._velocities(group)):
                 cone = group.rows.cone(k)
                 form, friction = (cone is not None, n), () if cone is None else cone.friction
-                at = group.rows.order[k], group.first + k, group.start + k * n
+                at = _rows(group).order[k], group.first + k, group.start + k * n
                 found.append(FrictionalContact(*at, form, friction, trees_of(own, self.tree_of)))
         return found
 
     def _velocities(self, group: BlockGroup) -> list[tuple[int, ...]]:
         """The generalised velocities on which each block of a group depends."""
-        return group.rows.velocities(self.rows.screws)
+        return _rows(group).velocities(self.rows.screws)
 
     def _row_arrays(self) -> tuple[MutableArray, MutableArray]:
         """X (count, nv) and y0 (count,) of the active rows."""
@@ -84,7 +84,7 @@ class NoslipProblem:
 
         def enter(block: RowBlock, J: np.ndarray, arrays: Any) -> Any:
             X, y0 = arrays
-            for i, aref, own in zip(block.row_numbers(), block.aref, J, strict=True):
+            for i, aref, own in zip(block.places, block.aref, J, strict=True):
                 for k, x in enumerate(self.M.solve_transposed(own)):
                     X = X.set((i, k), x)
                 y0 = y0.set(i, np.array(own) @ self.problem.a_free - aref)
@@ -113,7 +113,7 @@ class NoslipProblem:
         found = self.found
 
         def copy(block: RowBlock, f: MutableArray) -> MutableArray:
-            for i in block.row_numbers():
+            for i in block.places:
                 f = f.set(i, found.force_of(i))
             return f
 
@@ -124,14 +124,14 @@ class NoslipProblem:
         count = self.tree_count
         if count == 1 or not islands:
             return zeros(count)
-        return constraint_islands([group.rows for group in self.cost.groups], self.rows.screws, self.tree_of)
+        return constraint_islands(list(map(_rows, self.cost.groups)), self.rows.screws, self.tree_of)
 
     def cost_of_softness(self) -> MutableArray:
         """1/2 f^T R f of each island, the part of the cost that the first sweep gains."""
 
         def add(tree: Any, block: RowBlock, total: MutableArray) -> MutableArray:
             label = self.labels[tree]
-            f = [self.found.force_of(i) for i in block.row_numbers()]
+            f = [self.found.force_of(i) for i in block.places]
             cost = sum(x * x / (2 * d) for x, d in zip(f, block.D, strict=True))
             return total.scatter(label, total.gather(label) + cost)
 
@@ -155,6 +155,12 @@ class NoslipProblem:
 
 def _has_contact_friction(group: BlockGroup) -> bool:
     return group.rows.kinds[0] in ("contact", "cone") and len(group.rows.kinds) > 1
+
+
+def _rows(group: BlockGroup) -> RowGroup:
+    """The rows of a group; those that are kept by world are read by Newton's method only."""
+    assert isinstance(group.rows, RowGroup)
+    return group.rows
 
 
 def _trees(parents: Sequence[int]) -> list[int]:

@@ -28,7 +28,7 @@ class Solution(NamedTuple):
     groups after the n others, or None where there are no groups. stagnated: whether a converged solver
     terminated because rounding prevented further progress, before it reached its tolerance. undetermined:
     whether rigid friction admits no acceleration, or several ones, at a sliding contact (Painleve's paradox);
-    the solution has then not converged. overfull: whether more hard contacts are active than the solver has
+    the solution has then not converged. overfull: whether more contacts are active than the solver has
     memory for.
     """
 

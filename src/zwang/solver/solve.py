@@ -58,8 +58,6 @@ def solve(
     """
     if solver not in SOLVERS:
         raise UnknownNameError("solver", solver, SOLVERS)
-    if rows.of_worlds is not None:
-        return newton(problem, rows)
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if isinstance(start, KnownSolution):

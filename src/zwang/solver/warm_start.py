@@ -74,7 +74,7 @@ class StatusStorage(NamedTuple):
 
         def read(block: RowBlock, carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
             status, place = carry
-            own = 1.0 * block.number + 1
+            own = block.number + 1
 
             def is_before(place: Any) -> Any:
                 number = kept.gather(place)
@@ -83,7 +83,7 @@ class StatusStorage(NamedTuple):
             place = while_loop(is_before, lambda place: place + 1, place)
             found = logical_and(place < self.capacity, equal(kept.gather(place), own))
             code = where(found, kept.gather(self.capacity + place), 0.0)
-            return status.set(block.number, code), place
+            return block.with_value_in(status, code), place
 
         return primal.over_active_blocks(read, (empty(self.blocks), 0.0))[0]
 
@@ -93,7 +93,7 @@ class StatusStorage(NamedTuple):
             return status
 
         def append(block: RowBlock, carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
-            code, own = status[block.number], 1.0 * block.number + 1
+            code, own = block.value_in(status), block.number + 1
 
             def with_block(kept: MutableArray, count: Any) -> tuple[MutableArray, Any]:
                 kept = kept.scatter(count, own).scatter(self.capacity + count, code)
@@ -119,8 +119,8 @@ def encode_status(
 
     def store(block: RowBlock, status: MutableArray) -> MutableArray:
         now = status_code(block, block.read(y))
-        known = None if before is None else before[block.number]
-        return status.set(block.number, now if known is None else where(known > 0, known, now))
+        known = None if before is None else block.value_in(before)
+        return block.with_value_in(status, now if known is None else where(known > 0, known, now))
 
     return primal.over_active_blocks(store, status)
 
@@ -129,7 +129,7 @@ def decode_status(status: MutableArray) -> ForceLaw:
     """Force law of rows with a given status; cones without a stored status follow their own law."""
 
     def force_law(block: RowBlock, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        code = status[block.number]
+        code = block.value_in(status)
         if block.cone is not None:
             return _cone_force_by_status(block.cone, block.D, y, code)
         forces, rest = [], code - 1

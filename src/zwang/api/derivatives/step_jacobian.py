@@ -34,7 +34,6 @@ from zwang.api.derivatives.step_equations import (
 )
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.constraint.contact import link_screws_at
-from zwang.constraint.contact_groups import links_of_pair
 from zwang.constraint.context import RowContext
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
@@ -199,7 +198,7 @@ class _LinearSystem:
         coupled: set[tuple[int, int]] = set()
         if self.context is not None:
             screws = link_screws_at(self.context)
-            own = [screws.signs(links_of_pair(pair)) for pair in self.pairs]
+            own = [screws.signs(pair.links) for pair in self.pairs]
             coupled = {entry for columns in own for entry in dense_entries(list(columns))}
         for i, j in sorted(coupled | set(matrix)):
             by_a = by_a.set((i, j), matrix.get((i, j), 0.0) - by_a[i, j])
