@@ -151,29 +151,35 @@ def _cell_of(d: np.ndarray, side: Any) -> Any:
 def _lists(data: bytes, side: int) -> tuple[np.ndarray, ...]:
     """The numbers of the vertices (n, 3) of each cell."""
     vertices = np.frombuffer(data).reshape(-1, 3)
-    places = [(face, i, j) for face in range(6) for i in range(side) for j in range(side)]
-    return tuple(_extreme(vertices, _corner_directions(*place, side)) for place in places)
+    rows = [_corner_directions(face, i, side) for face in range(6) for i in range(side)]
+    return tuple(chosen for corners in rows for chosen in _extreme(vertices, corners))
 
 
-def _corner_directions(face: int, i: int, j: int, side: int) -> np.ndarray:
-    """The directions (2, 2, 3) at the corners of cell (i, j) of a face of the cube."""
+def _corner_directions(face: int, i: int, side: int) -> np.ndarray:
+    """The directions (side, 4, 3) at the corners of the cells (i, j) of a face of the cube."""
     k, sign = divmod(face, 2)
-    found = np.empty((2, 2, 3))
+    found = np.empty((side, 2, 2, 3))
+    ends = 2 * np.arange(side + 1) / side - 1
     found[..., k] = 1 - 2 * sign
-    found[..., (k + 1) % 3] = (2 * np.array([i, i + 1]) / side - 1)[:, None]
-    found[..., (k + 2) % 3] = 2 * np.array([j, j + 1]) / side - 1
-    return found
+    found[..., (k + 1) % 3] = ends[i : i + 2, None]
+    found[..., (k + 2) % 3] = np.stack([ends[:-1], ends[1:]], axis=1)[:, None, :]
+    return found.reshape(side, 4, 3)
 
 
-def _extreme(vertices: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """The numbers of the vertices that may be farthest along a direction between these corners (2, 2, 3)."""
-    slack = TIE * np.abs(vertices).max()
+def _extreme(vertices: np.ndarray, corners: np.ndarray) -> list[np.ndarray]:
+    """The numbers of the vertices that may be farthest along a direction in each of some cells, between their
+    corners (cells, 4, 3).
+    """
+    slack, cells = TIE * np.abs(vertices).max(), np.arange(len(corners))
     sides = [(s, t) for s in SAMPLES for t in SAMPLES]
     weights = np.array([[(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t] for s, t in sides])
-    chosen = np.arange(len(vertices))
-    reach = vertices @ corners.reshape(4, 3).T
+    numbers = np.arange(len(vertices))
+    reach = (corners.reshape(-1, 3) @ vertices.T).reshape(len(cells), 4, -1)
+    chosen = np.ones((len(cells), len(vertices)), bool)
     for sample in (weights[len(weights) // 2], *weights):
-        best = reach[np.argmax(reach @ sample)]
-        kept = (best - reach <= slack).any(axis=1)
-        chosen, reach = chosen[kept], reach[kept]
-    return chosen
+        farthest = np.argmax(np.where(chosen, sample @ reach, -np.inf), axis=1)
+        best = reach[cells, :, farthest]
+        chosen &= (best[:, :, None] - reach <= slack).any(axis=1)
+        kept = chosen.any(axis=0)  # in some of the cells
+        numbers, chosen, reach = numbers[kept], chosen[:, kept], reach[..., kept]
+    return [numbers[own] for own in chosen]
