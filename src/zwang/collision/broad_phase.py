@@ -14,12 +14,11 @@ import numpy as np
 from zwang.collision.height_field import may_be_near
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import Pair
-from zwang.collision.shapes import CONVEX, PlacedShape, extents, radius
+from zwang.collision.shapes import PlacedShape, extents, radius
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.scalar import absolute, clip, cond, less, logical_and, maximum, where
 
-COMPARED_AS_BOXES = CONVEX | {("box", "box")}  # contact points by iteration, or twelve candidates
 ALLOWANCE = 1 + 1e-9  # by which boxes are enlarged, above the rounding error of their distance
 
 
@@ -41,7 +40,7 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p
     near = d @ d < reach * reach
-    if pair.kinds in COMPARED_AS_BOXES:
+    if pair.has_long_program:
         closer: Callable[[], Any] = lambda: _boxes_overlap(pair, a, b, margin)  # noqa: E731
     elif pair.kinds == ("capsule", "capsule"):
         closer = lambda: logical_and(_is_near_axis(a, b, margin), _is_near_axis(b, a, margin))  # noqa: E731

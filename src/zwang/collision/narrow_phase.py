@@ -13,7 +13,7 @@ from zwang.collision.convex import manifold
 from zwang.collision.convex import nearest_points as convex
 from zwang.collision.height_field import prism_contact, stored_heights
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.shapes import COUNTS, MANIFOLDS, PlacedShape
+from zwang.collision.shapes import CONVEX, COUNTS, PlacedShape
 from zwang.errors import UnsupportedError
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.geometry import HeightField
@@ -35,14 +35,16 @@ FUNCTIONS: dict[tuple[str, str], Callable[[PlacedShape, PlacedShape, Any], tuple
 }
 
 
-def _convex(kinds: tuple[str, str]) -> Callable[[PlacedShape, PlacedShape, Any], tuple[ContactPoint, ...]]:
-    """The function for a pair of kinds without a closed form."""
-    if COUNTS[kinds] == 1:
+def _convex(
+    kinds: tuple[str, str], count: int
+) -> Callable[[PlacedShape, PlacedShape, Any], tuple[ContactPoint, ...]]:
+    """The function for a pair of kinds without a closed form, with so many points."""
+    if count == 1:
         return lambda a, b, reach: (convex.convex_contact(*kinds, a, b, reach),)
-    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach)
+    return lambda a, b, reach: manifold.contact_manifold(*kinds, a, b, reach, count)
 
 
-FUNCTIONS |= {k: _convex(k) for k in COUNTS if k not in FUNCTIONS and "heightfield" not in k}
+FUNCTIONS |= {k: _convex(k, COUNTS[k]) for k in CONVEX if "heightfield" not in k}
 
 
 def placed(shape: CollisionShape, poses: Sequence[Pose]) -> PlacedShape:
@@ -65,11 +67,11 @@ def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[
         return (prism_contact(pair.a.shape, pair.b.kind, a, b),)
     if pair.in_order and pair.kinds == ("plane", "box"):
         return plane_shapes.plane_box_in_order(a, b)
+    if pair.is_iterated:
+        return _convex(pair.kinds, pair.count)(a, b, pair.margin + pair.gap)
     if pair.kinds not in FUNCTIONS:
         raise UnsupportedError(
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not "
             "supported"
         )
-    if pair.single and pair.kinds in MANIFOLDS:
-        return (convex.convex_contact(*pair.kinds, a, b, pair.margin + pair.gap),)
     return FUNCTIONS[pair.kinds](a, b, pair.margin + pair.gap)

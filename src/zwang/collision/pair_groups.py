@@ -4,6 +4,7 @@ all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 from zwang.collision.convex.polyhedra import Polyhedron, PolyhedronTables, polyhedron_tables
 from zwang.collision.narrow_phase import placed
 from zwang.collision.pairs import CollisionShape, Pair
-from zwang.collision.shapes import CONVEX, PlacedShape
+from zwang.collision.shapes import MOST_SIZES, SEVERAL, PlacedShape, SizesOfKinds, extents, radius
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.mechanism.tree import WORLD
@@ -53,8 +54,9 @@ class StoredPlacements:
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of the same kinds and form of contact, whose sizes, placements and `VALUES` are read by index;
-    meshes: all that may be among their shapes, perhaps more, so that groups share tables.
+    """Pairs of the same form of contact, whose sizes, placements and `VALUES` are read by index. They are of
+    the same kinds, or iterated, with as many points. meshes: all that may be among their shapes, perhaps
+    more, so that groups share tables.
     """
 
     pairs: tuple[Pair, ...]
@@ -70,33 +72,51 @@ class PairGroup:
 
     @property
     def is_unrolled(self) -> bool:
-        """Whether the loop over so few pairs is unrolled. The search for contact points without a closed form
-        is a long program, of which one is enough.
-        """
-        return len(self) <= (1 if self.first.kinds in CONVEX else UNROLLED_PAIRS)
+        """Whether the loop over so few pairs is unrolled."""
+        return len(self) <= (1 if self.first.has_long_program else UNROLLED_PAIRS)
 
     @cached_property
     def _polyhedra(self) -> PolyhedronTables:
         return polyhedron_tables(self.meshes)
 
     @cached_property
+    def _kinds(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The kinds among the first shapes of the pairs, the most frequent first, and among the second."""
+        first, second = (Counter(kinds) for kinds in zip(*(pair.kinds for pair in self.pairs), strict=True))
+        return tuple(kind for kind, _ in first.most_common()), tuple(kind for kind, _ in second.most_common())
+
+    @cached_property
     def _pair_values(self) -> StackedPytree:
         numbers = {mesh: k for k, mesh in enumerate(self.meshes)}
-        return StackedPytree([_pair_values(pair, numbers) for pair in self.pairs])
+        values = []
+        for pair in self.pairs:
+            both = zip((pair.a, pair.b), self._kinds, strict=True)
+            sizes = [_stored_sizes(shape, kinds, numbers) for shape, kinds in both]
+            values.append((*sizes, tuple(getattr(pair, name) for name in VALUES)))
+        return StackedPytree(values)
 
     def pair(self, number: Any) -> Pair:
         """Pair `number`, which may be a traced index; names, placements and shapes are those of the first
         pair, all values its own.
         """
         a, b, contact = self._pair_values[number]
-        first, second = self._with_sizes(self.first.a, a), self._with_sizes(self.first.b, b)
-        return replace(self.first, a=first, b=second, **dict(zip(VALUES, contact, strict=True)))
+        first, second = (
+            self._with_sizes(shape, kinds, stored)
+            for shape, kinds, stored in zip((self.first.a, self.first.b), self._kinds, (a, b), strict=True)
+        )
+        values = dict(zip(VALUES, contact, strict=True))
+        return replace(self.first, a=first, b=second, points=self.first.count, **values)
 
-    def _with_sizes(self, shape: CollisionShape, sizes: Any) -> CollisionShape:
-        """The shape with other sizes; those of a mesh are its number."""
-        if shape.kind == "mesh":
-            return replace(shape, sizes=Polyhedron(self._polyhedra, sizes[0]))
-        return replace(shape, sizes=sizes)
+    def _with_sizes(self, shape: CollisionShape, kinds: tuple[str, ...], stored: Any) -> CollisionShape:
+        """The shape with the `_stored_sizes` of another one."""
+        if kinds == ("mesh",):
+            return replace(shape, sizes=Polyhedron(self._polyhedra, stored[0]))
+        if len(kinds) == 1:
+            return replace(shape, sizes=stored)
+        kind, mesh, sizes, size, low, high = stored
+        polyhedron = Polyhedron(self._polyhedra, mesh) if "mesh" in kinds else None
+        own = SizesOfKinds(kinds, kind, sizes, polyhedron, size, np.array(low), np.array(high))
+        return replace(shape, kind=SEVERAL, sizes=own)
 
     def placed(self, number: Any, stored: StoredPlacements) -> tuple[PlacedShape, PlacedShape]:
         """Both shapes of pair `number` in the world."""
@@ -148,18 +168,15 @@ def _placement_of(
 
 def _group_key(pair: Pair) -> Hashable:
     """What the pairs of a group have in common: kinds, height fields, and form of contact; its softness and
-    which shape is fixed to the world, too, except for kinds whose contact points are found by iteration: this
-    is a long program, of which one is enough for all of them. They have the exponent of `solimp` in common.
+    which shape is fixed to the world, too, except for those with a long program, which have the exponent of
+    `solimp` in common. Those that are found by iteration are of any kinds with as many points.
     """
+    if pair.has_long_program:
+        # explicit ones have no order
+        own = len(pair.solreffriction), tuple(pair.solimp[-1:]), pair.explicit
+        return pair.count, _grid(pair.a), own, pair.condim
     softness = tuple(pair.solref), tuple(pair.solreffriction), tuple(pair.solimp)
-    own: Hashable = (is_fixed_to_world(pair.a), is_fixed_to_world(pair.b), *softness)
-    if pair.kinds in CONVEX:
-        own = (
-            len(pair.solreffriction),
-            tuple(pair.solimp[-1:]),
-            pair.explicit,
-        )  # explicit ones have no order
-    return *pair.kinds, _grid(pair.a), _grid(pair.b), own, pair.condim
+    return *pair.kinds, is_fixed_to_world(pair.a), is_fixed_to_world(pair.b), *softness, pair.condim
 
 
 def _grid(shape: CollisionShape) -> Hashable:
@@ -168,10 +185,18 @@ def _grid(shape: CollisionShape) -> Hashable:
     return (field.heights, field.extent, field.base) if isinstance(field, HeightField) else b""
 
 
-def _pair_values(pair: Pair, numbers: Mapping[PolyhedronTables, int]) -> tuple[Any, ...]:
-    """The values in which the pairs of a group differ; of a mesh its number."""
-    sizes = [
-        (numbers[shape.sizes.tables],) if shape.kind == "mesh" else tuple(shape.sizes)
-        for shape in (pair.a, pair.b)
-    ]
-    return *sizes, tuple(getattr(pair, name) for name in VALUES)
+def _stored_sizes(
+    shape: CollisionShape, kinds: tuple[str, ...], numbers: Mapping[PolyhedronTables, int]
+) -> tuple[Any, ...]:
+    """What is stored of the sizes of a shape that is of one of these kinds; of a mesh its number. Where there
+    are several, the numbers of its kind and of its mesh, its half sizes, radius and extents.
+    """
+    is_mesh = shape.kind == "mesh"
+    number = numbers[shape.sizes.tables] if is_mesh else 0
+    own = () if is_mesh else tuple(shape.sizes)
+    if len(kinds) == 1:
+        return (number,) if is_mesh else own
+    low, high = extents(shape.kind, shape.sizes)
+    sizes = own + (0.0,) * (MOST_SIZES - len(own))
+    kind = float(kinds.index(shape.kind))
+    return kind, number, sizes, radius(shape.kind, shape.sizes), tuple(low), tuple(high)

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision.shapes import CONVEX, COUNTS, MANIFOLDS, ORDER, radius, sizes_of, type_of_shape
+from zwang.collision.shapes import (
+    CONVEX,
+    COUNTS,
+    MANIFOLDS,
+    ORDER,
+    SEVERAL,
+    radius,
+    sizes_of,
+    type_of_shape,
+)
 from zwang.errors import UnknownNameError, UnsupportedError
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.geometry import Geometry, HeightField, Surface
@@ -51,7 +60,7 @@ class Pair:
     """Two shapes that may touch, and the parameters of their contact; friction: sliding twice, torsional,
     rolling twice. single: whether shapes without a closed form have one contact point, instead of a manifold.
     explicit: whether the mechanism names the pair. in_order: whether the order of its points matters, as
-    it does for the noslip solver.
+    it does for the noslip solver. points: the number of contact points of shapes of one of several kinds.
     """
 
     a: CollisionShape
@@ -67,6 +76,7 @@ class Pair:
     single: bool = False
     explicit: bool = False
     in_order: bool = False
+    points: int = 0
 
     @property
     def links(self) -> tuple[int, int]:
@@ -79,8 +89,24 @@ class Pair:
         return self.a.kind, self.b.kind
 
     @property
+    def is_iterated(self) -> bool:
+        """Whether its contact points are found by iteration on support functions, which one loop does for all
+        kinds of shapes.
+        """
+        return SEVERAL in self.kinds or self.kinds in CONVEX
+
+    @property
+    def has_long_program(self) -> bool:
+        """Whether its contact points are found by iteration or, of two boxes, among twelve candidates: one
+        program is enough for all such pairs.
+        """
+        return self.is_iterated or self.kinds == ("box", "box")
+
+    @property
     def count(self) -> int:
         """The largest number of contact points of this pair."""
+        if SEVERAL in self.kinds:
+            return self.points
         return 1 if self.single and self.kinds in MANIFOLDS else COUNTS[self.kinds]
 
 

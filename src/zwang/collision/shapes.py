@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from zwang.collision.convex.polyhedra import hull_of, polyhedron_of
 from zwang.errors import UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
-from zwang.scalar import MutableArray, maximum, sqrt
+from zwang.scalar import MutableArray, cond, less, maximum, sqrt
 
 ORDER = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+SEVERAL = "several"  # the kind of a shape that is of one of several kinds
+MOST_SIZES = 3  # half sizes of a shape that is no mesh
 
 
 class PlacedShape(NamedTuple):
@@ -25,6 +28,41 @@ class PlacedShape(NamedTuple):
     R: np.ndarray
     p: np.ndarray
     heights: MutableArray | None = None
+
+
+class SizesOfKinds(NamedTuple):
+    """The half sizes of a shape of the kind `SEVERAL`: one loop visits shapes of several kinds.
+
+    kinds: those that it may be of. number: the place of its own among them, perhaps read at the index of the
+    loop, so that it is equal in all lanes. sizes (MOST_SIZES,): its half sizes, then zeros. mesh: its
+    `Polyhedron`, if it may be a mesh. radius: see `radius`. low, high (3,): see `extents`.
+    """
+
+    kinds: tuple[str, ...]
+    number: Any
+    sizes: Any
+    mesh: Any
+    radius: Any
+    low: np.ndarray
+    high: np.ndarray
+
+    def by_kind(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """`function(kind, *operands)` for its kind; the results of all kinds have the same structure."""
+        return self._by_kind_from(0, function, operands)
+
+    def sizes_as(self, kind: str) -> Any:
+        """The half sizes of a shape of this kind."""
+        return self.mesh if kind == "mesh" else tuple(self.sizes[: SIZE_COUNTS[kind]])
+
+    def _by_kind_from(self, k: int, function: Callable[..., Any], operands: tuple) -> Any:
+        if k == len(self.kinds) - 1:
+            return function(self.kinds[k], *operands)
+        return cond(
+            less(self.number, k + 0.5),
+            lambda *given: function(self.kinds[k], *given),
+            lambda *given: self._by_kind_from(k + 1, function, given),
+            *operands,
+        )
 
 
 def type_of_shape(shape: Geometry) -> str:
@@ -56,6 +94,8 @@ def sizes_of(shape: Geometry) -> Any:
 def radius(kind: str, sizes: Any) -> Any:
     """Radius [m] of a shape's bounding sphere about its origin."""
     match kind:
+        case "several":
+            return sizes.radius
         case "sphere":
             return sizes[0]
         case "capsule":
@@ -70,6 +110,8 @@ def radius(kind: str, sizes: Any) -> Any:
 def extents(kind: str, sizes: Any) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest coordinates (3,) [m] of a shape in its own axes."""
     match kind:
+        case "several":
+            return sizes.low, sizes.high
         case "mesh":
             return polyhedron_of(sizes).extents
         case "sphere":
@@ -82,6 +124,8 @@ def extents(kind: str, sizes: Any) -> tuple[np.ndarray, np.ndarray]:
             high = np.array(sizes)
     return -high, high
 
+
+SIZE_COUNTS = {"sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}  # numbers in `sizes_of`
 
 # The largest number of contact points of each pair of kinds, in the order of the kinds.
 COUNTS: dict[tuple[str, str], int] = {

@@ -22,7 +22,6 @@ from zwang.collision import (
     pair_groups,
 )
 from zwang.collision.penetration import with_search_margin
-from zwang.collision.shapes import CONVEX
 from zwang.constraint.contact import (
     Contact,
     contact_name,
@@ -43,7 +42,7 @@ from zwang.constraint.row_arrays import OWN, WRENCH, ContactForm, CoupledRows, R
 from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, no_rows
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, zeros
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, fori_loop, zeros
 from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
@@ -210,13 +209,16 @@ def contact_rows(context: RowContext, pairs: Sequence[Pair], coupled: Sequence[P
 
 
 def pairs_kept_by_world(mechanism: Mechanism, others: Rows, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs whose rows are kept by world: those of two moving links, and those of the same kinds whose
-    contact points are found by iteration, which is a long program, of which one is enough; none where this is
-    not worth it. others: the rows of other constraints.
+    """The pairs whose rows are kept by world: those of two moving links, and those with the same long
+    program; none where this is not worth it. others: the rows of other constraints.
     """
     moving = [pair for pair in pairs if WORLD not in pair.links]
-    iterated = {pair.kinds for pair in moving if pair.kinds in CONVEX}
-    chosen = [pair for pair in pairs if WORLD not in pair.links or pair.kinds in iterated]
+    iterated = {(pair.count, pair.condim) for pair in moving if pair.has_long_program}
+    chosen = [
+        pair
+        for pair in pairs
+        if WORLD not in pair.links or (pair.has_long_program and (pair.count, pair.condim) in iterated)
+    ]
     return chosen if chosen and are_kept_by_world(mechanism, others, chosen) else []
 
 
@@ -316,7 +318,7 @@ def over_active_contacts(
     group: PairGroup,
     kinematics: GroupKinematics,
     number: Any,
-    function: Callable[[Any, int, Pair, ContactPoint], Any],
+    function: Callable[[Any, Any, Pair, ContactPoint], Any],
     carry: Any,
 ) -> Any:
     """The carry after function(carry, k, pair, point) for every contact point k of a pair that is active in
@@ -326,14 +328,21 @@ def over_active_contacts(
     pair = with_search_margin(pair) if hard else pair
     a, b = group.placed(number, kinematics.shapes)
 
+    def visit_point(k: Any, point: ContactPoint, carry: Any) -> Any:
+        velocity = np.zeros(3)
+        if hard:
+            v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
+            velocity = v[:3] + cross(v[3:], point.position)
+        active = is_active(context, pair, point, velocity)
+        return cond(active, lambda t: function(t, k, pair, point), lambda t: t, carry)
+
     def visit_points(carry: Any) -> Any:
-        for k, point in enumerate(contact_points_between(pair, a, b)):
-            velocity = np.zeros(3)
-            if hard:
-                v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
-                velocity = v[:3] + cross(v[3:], point.position)
-            active = is_active(context, pair, point, velocity)
-            carry = cond(active, lambda t, k=k, point=point: function(t, k, pair, point), lambda t: t, carry)
+        points = contact_points_between(pair, a, b)
+        if len(points) > 1 and pair.has_long_program and not hard:
+            stored = StackedPytree(points)
+            return fori_loop(0, len(points), lambda k, t: visit_point(k, stored[k], t), carry, unroll=False)
+        for k, point in enumerate(points):
+            carry = visit_point(k, point, carry)
         return carry
 
     # hard contacts are active before the bounding volumes overlap
@@ -382,7 +391,7 @@ def _filled(
             filling = filling.appended(block)
         return filling
 
-    def store_rows(filling: _Filling, number: Any, k: int, pair: Pair, point: ContactPoint) -> _Filling:
+    def store_rows(filling: _Filling, number: Any, k: Any, pair: Pair, point: ContactPoint) -> _Filling:
         block = number * len(points) + k
         J, v = relative_jacobian(number, point.position)
         contact = contact_at(
@@ -508,18 +517,17 @@ def _edges(group: PairGroup) -> Callable[[Any], np.ndarray]:
 
 
 def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
-    """`_columns` of every pair, padded to the same number for pairs of the same kinds whose contact points
-    are found by iteration: this is a long program, of which one is enough for all of them. Those with a shape
-    that is fixed to the world have columns, too, where the others have as many, and not too many.
+    """`_columns` of every pair, padded to the same number for pairs with a long program, so that one is
+    enough for them. Those with a shape that is fixed to the world have columns, too, where the others have
+    as many, and not too many.
     """
     found = [_columns(screws, pair) for pair in pairs]
-    widest: dict[tuple[str, str], int] = {}
-    for pair, own in zip(pairs, found, strict=True):
-        if pair.kinds in CONVEX:
-            widest[pair.kinds] = max(widest.get(pair.kinds, 0), len(own))
+    widest = max(
+        (len(own) for pair, own in zip(pairs, found, strict=True) if pair.has_long_program), default=0
+    )
 
     def padded(pair: Pair, own: tuple[int, ...]) -> tuple[int, ...]:
-        width = widest.get(pair.kinds, 0)
+        width = widest if pair.has_long_program else 0
         if not own and width <= MOST_FIXED_COLUMNS:
             moving = tuple(screws.signs(pair.links))
             own = moving if len(moving) <= width else ()

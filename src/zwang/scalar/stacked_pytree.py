@@ -18,10 +18,10 @@ LARGEST_TABLE = 10_000  # entries of a table up to which an index would cost mor
 class StackedPytree:
     """Pytrees that differ only in their leaves: `stacked[i]` is pytree i, where i may be a traced index.
 
-    A leaf that is the same in all pytrees stays a plain number, so that it folds away. Other constant leaves
-    become a table, and other scalars an array, with a row for each pytree. Of a large table, columns that
-    take few different values together are stored once for each of these, and read through an index: pairs of
-    bodies repeat the numbers of each body.
+    A leaf that is the same in all pytrees stays as it is, so that a plain number folds away. Other constant
+    leaves become a table, and other scalars an array, with a row for each pytree. Of a large table, columns
+    that take few different values together are stored once for each of these, and read through an index:
+    pairs of bodies repeat the numbers of each body.
     """
 
     def __init__(self, pytrees: Sequence[Any]) -> None:
@@ -45,10 +45,12 @@ class StackedPytree:
 
 
 def _kind(column: list[Any]) -> str:
-    """How the values of one leaf are stored: "same", "whole" or "real" constants, or "scalars"."""
+    """How the values of one leaf are stored: all the "same", "whole" or "real" constants, or "scalars"."""
+    first = column[0]
+    if all(value is first for value in column):
+        return "same"
     if not set(map(type, column)) <= {int, float} and not are_constant(*column):
         return "scalars"
-    first = column[0]
     if all(value == first for value in column):
         return "same"
     return "whole" if all(isinstance(value, (int, np.integer)) for value in column) else "real"

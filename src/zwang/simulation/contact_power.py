@@ -51,7 +51,7 @@ def _with_group(
     weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
 
     def visit(number: Any, power: Any) -> Any:
-        def add(power: Any, k: int, pair: Pair, point: ContactPoint) -> Any:
+        def add(power: Any, k: Any, pair: Pair, point: ContactPoint) -> Any:
             motions = (own.relative_velocity(links[number]) for own in kinematics)
             V, A, virtual = (in_contact_axes(point, motion) for motion in motions)
             surface = surface_velocity_in(group, at, number, point)

@@ -27,6 +27,7 @@ from zwang.algebra.norms import TINY, by_precision
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import ConvexShape, without_derivatives_of_shapes
+from zwang.collision.shapes import SEVERAL
 from zwang.scalar import (
     absolute,
     divide,
@@ -81,6 +82,20 @@ def touching_feature(
     corners (4, 3): points of the shape, whose mean with these weights (4,) is the point. A coordinate of a
     box is flat where the direction is nearer to perpendicular to it than the point to its end.
     """
+
+    def of_kind(own: ConvexShape) -> TouchingFeature:
+        found = _feature_of_kind(own, point, towards, corners, weights)
+        return found if len(found.corners) else found._replace(corners=np.array([found.point] * 4))
+
+    if shape.kind == SEVERAL:
+        return shape.by_kind(of_kind)
+    return _feature_of_kind(shape, point, towards, corners, weights)
+
+
+def _feature_of_kind(
+    shape: ConvexShape, point: np.ndarray, towards: np.ndarray, corners: np.ndarray, weights: np.ndarray
+) -> TouchingFeature:
+    """`touching_feature` of a shape of a given kind."""
     x, d, size = (shape.sides.T @ (point - shape.centre), shape.sides.T @ towards, shape.size)
     if shape.kind in ("mesh", "prism"):
         local = shape.sides.T @ (corners - shape.centre).T
@@ -128,11 +143,24 @@ def _directions_between(
 
 def point_along(shape: ConvexShape, feature: TouchingFeature, towards: np.ndarray) -> np.ndarray:
     """The point of a feature in the world for a direction towards the other shape."""
+    return shape.centre + shape.sides @ shape.by_kind(lambda own: _local_point(own, feature, towards))
+
+
+def _local_point(shape: ConvexShape, feature: TouchingFeature, towards: np.ndarray) -> np.ndarray:
+    """`point_along` in the axes of a shape of one kind."""
     if shape.kind in ("mesh", "prism"):
-        return shape.centre + shape.sides @ feature.point
-    local = shape.local_support(shape.sides.T @ towards)
-    held = [where(h, x, y) for h, x, y in zip(feature.held, feature.point, local, strict=True)]
-    return shape.centre + shape.sides @ np.array(held)
+        return feature.point
+    both = zip(feature.held, feature.point, shape.local_support(shape.sides.T @ towards), strict=True)
+    return np.array([where(held, x, y) for held, x, y in both])
+
+
+def _turning(shape: ConvexShape, feature: TouchingFeature, towards: np.ndarray, turn: np.ndarray) -> Any:
+    """The derivative of `point_along` where the direction turns (3,)."""
+
+    def of_kind(own: ConvexShape) -> np.ndarray:
+        return derivative_along(lambda d: _local_point(own, feature, d), towards, turn)[1]
+
+    return shape.sides @ shape.by_kind(of_kind)
 
 
 class FlatDirection(NamedTuple):
@@ -175,13 +203,8 @@ def newton_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Linea
     """The linear problem of Newton's step from the nearest points."""
     n = found.normal
     T = contact_frame(n)[1:]
-
-    def between(m: np.ndarray) -> np.ndarray:
-        """y - x for the normal m."""
-        return point_along(b, found.b, -m) - point_along(a, found.a, m)
-
-    slopes = [derivative_along(between, n, t)[1] for t in T]
-    distance = inner(between(n), n)
+    slopes = [_turning(b, found.b, -n, -t) - _turning(a, found.a, n, t) for t in T]
+    distance = inner(point_along(b, found.b, -n) - point_along(a, found.a, n), n)
     K = np.array([[distance * (i == j) - inner(T[i], slopes[j]) for j in range(2)] for i in range(2)])
     directions = _flat_directions(a, b, found, T)
     first = NO_DIRECTION

@@ -28,6 +28,7 @@ from zwang.scalar import (
     lane_maximum,
     less,
     logical_and,
+    maximum,
     sqrt,
     where,
     while_loop,
@@ -140,8 +141,7 @@ def globally_least_overlap(
     """The direction of least overlap of all, to the tolerance. best: a local minimum. scale [m]: the size of
     the shapes.
     """
-    is_curved = {"ellipsoid", "cylinder"} & {a.kind, b.kind}
-    tolerance = scale * by_precision(best.overlap, *(CURVED if is_curved else TOLERANCE))
+    tolerance = scale * maximum(*(own.by_kind(lambda x: _tolerance(x.kind, best.overlap)) for own in (a, b)))
 
     def expand(polytope: Polytope, best: OverlapDirection, _: Any) -> Any:
         n, distance = polytope.nearest_face()
@@ -181,3 +181,8 @@ def _farther(a: ConvexShape, b: ConvexShape, n: np.ndarray, x: np.ndarray) -> tu
     above, below = farthest_difference(a, b, n), farthest_difference(a, b, -n)
     is_above = less(-inner(n, below - x), inner(n, above - x))
     return select_array(is_above, above, below), is_above
+
+
+def _tolerance(kind: str, like: Any) -> Any:
+    """The tolerance for shapes of a kind, relative to the size, in the precision of a value."""
+    return by_precision(like, *(CURVED if kind in ("ellipsoid", "cylinder") else TOLERANCE))

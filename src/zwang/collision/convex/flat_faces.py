@@ -74,28 +74,27 @@ class SurfacePoint(NamedTuple):
 # ------------------------------------------------------------------------------------- at a surface point
 
 
-def surface_point(
-    kind: str, shape: PlacedShape, faces: FlatFaces | None, point: np.ndarray, size: Any
-) -> SurfacePoint:
+def surface_point(kind: str, shape: PlacedShape, point: np.ndarray, size: Any, room: int) -> SurfacePoint:
     """What of a box, a cylinder or a capsule is at a point of its surface in the world; size [m] of the
-    shape. A shape without faces counts as a face.
+    shape. A shape without faces counts as a face. room: for how many faces and edges.
     """
     if kind in ("cylinder", "capsule"):
-        return _point_of_round_shape(kind, shape, point, size)
+        return _point_of_round_shape(kind, shape, point, size, room)
     if kind == "box":
-        return _point_of_box(shape, point, size)
-    return SurfacePoint(FACE, empty(4), 0.0, empty(6), 0.0)
+        return _point_of_box(shape, point, size, room)
+    return SurfacePoint(FACE, empty(4 * room), 0.0, empty(6 * room), 0.0)
 
 
 def point_of_mesh(
-    shape: PlacedShape, faces: FlatFaces | None, corners: np.ndarray, towards: np.ndarray
+    shape: PlacedShape, faces: FlatFaces | None, corners: np.ndarray, towards: np.ndarray, room: int
 ) -> SurfacePoint:
     """What of a mesh is at the point between some of its vertices, corners (4, 3) in its axes, of which some
     may be equal: their number, the faces that contain all of them, and the edges from the first one, or
-    between two of them. towards: direction in the world, along which these vertices are farthest.
+    between two of them. towards: direction in the world, along which these vertices are farthest. room: for
+    how many faces and edges, at least the degree of the faces.
     """
     if faces is None:
-        return SurfacePoint(FACE, empty(4), 0.0, empty(6), 0.0)
+        return SurfacePoint(FACE, empty(4 * room), 0.0, empty(6 * room), 0.0)
     polyhedron, d = polyhedron_of(shape.sizes), shape.R.T @ towards
     numbers = [polyhedron.number_at(d, corner) for corner in corners]
     first, *others = numbers
@@ -128,7 +127,7 @@ def point_of_mesh(
         at_edges, edge_count = appended(at_edges, edge_count, ends, logical_or(is_vertex, is_side))
         return at_faces, face_count, at_edges, edge_count
 
-    carry = (empty(4 * faces.degree), 0.0, empty(6 * faces.degree), 0.0)
+    carry = (empty(4 * room), 0.0, empty(6 * room), 0.0)
     carry = faces.over_faces_at(first, with_face, carry)
     dimension = where(is_vertex, VERTEX, where(is_edge, EDGE, FACE))
     return SurfacePoint(dimension, *carry)
@@ -138,13 +137,13 @@ def _as_it_is(*carry: Any) -> Any:
     return carry
 
 
-def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any) -> SurfacePoint:
+def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any, room: int) -> SurfacePoint:
     """What of a box is at a point; faces and edges in the order of the axes."""
     x, slack = shape.R.T @ (point - shape.p), CONTAINS * size
     signs = [where(less(x[c], 0), -1, 1) for c in range(3)]
     corner = np.array([sign * s for sign, s in zip(signs, shape.sizes, strict=True)])
     at_side = [less_equal(absolute(x[c] - corner[c]), slack) for c in range(3)]
-    at_faces, at_edges, face_count, edge_count = empty(12), empty(18), 0.0, 0.0
+    at_faces, at_edges, face_count, edge_count = empty(4 * room), empty(6 * room), 0.0, 0.0
     for c in range(3):
         face = [*(signs[c] * shape.R[:, c]), 2.0 * c + where(less(x[c], 0), 1, 0)]
         at_faces, face_count = appended(at_faces, face_count, face, at_side[c])
@@ -177,10 +176,12 @@ def side_line(cylinder: PlacedShape, direction: np.ndarray) -> tuple[np.ndarray,
     return cylinder.p + cylinder.R @ ends[0], cylinder.p + cylinder.R @ ends[1]
 
 
-def _point_of_round_shape(kind: str, shape: PlacedShape, point: np.ndarray, size: Any) -> SurfacePoint:
+def _point_of_round_shape(
+    kind: str, shape: PlacedShape, point: np.ndarray, size: Any, room: int
+) -> SurfacePoint:
     """What of a cylinder or a capsule is at a point: the cap of a cylinder, the line of a capsule's side."""
     x, half = shape.R.T @ (point - shape.p), shape.sizes[1]
-    at_faces, at_edges = empty(4), empty(6)
+    at_faces, at_edges = empty(4 * room), empty(6 * room)
     at_cap: Any = False
     ends = [shape.p + shape.R @ np.array([x[0], x[1], side * half]) for side in (-1, 1)]
     if kind == "cylinder":

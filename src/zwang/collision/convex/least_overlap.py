@@ -98,16 +98,19 @@ def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -
         best,
         unroll=False,
     )
-    for shape, sign in ((a, 1), (b, -1)):
-        if shape.faces is not None:
-            normals, begin, end = shape.faces
-            best = fori_loop(
-                begin,
-                end,
-                lambda k, best, R=shape.sides, s=sign, rows=normals: better(a, b, s * (R @ rows[k]), best),
-                best,
-            )
-    return best
+
+    def with_face_normals(own: ConvexShape, best: OverlapDirection, sign: int) -> OverlapDirection:
+        if own.faces is None:
+            return best
+        normals, begin, end = own.faces
+
+        def compare(k: Any, best: OverlapDirection) -> OverlapDirection:
+            return better(a, b, sign * (own.sides @ normals[k]), best)
+
+        return fori_loop(begin, end, compare, best)
+
+    best = a.by_kind(with_face_normals, best, 1)
+    return b.by_kind(with_face_normals, best, -1)
 
 
 def _prism_directions(prism: ConvexShape, other: ConvexShape, default: np.ndarray) -> list[np.ndarray]:

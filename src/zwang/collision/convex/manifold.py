@@ -28,7 +28,7 @@ from zwang.collision.convex.polygons import (
 )
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.convex.support_functions import ConvexShape, convex_shape_of
-from zwang.collision.shapes import COUNTS, PlacedShape
+from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
     cond,
     equal,
@@ -48,15 +48,18 @@ TINY_ANGLE = 1e-15  # a face of which an edge may lie faces the other shape by m
 
 
 class Side(NamedTuple):
-    """One of the two shapes: kind, placed shape, its faces, what of it is nearest to the other one, and the
-    distance within which contacts are wanted.
+    """One of the two shapes, what of it is nearest to the other one, and the distance within which contacts
+    are wanted.
     """
 
-    kind: str
-    shape: PlacedShape
-    faces: FlatFaces | None
+    shape: ConvexShape
     point: SurfacePoint
     reach: Any
+
+    @property
+    def most_corners(self) -> int:
+        """The largest number of corners of a face; 0 if it has none."""
+        return max(0 if faces is None else faces.most for faces in map(_flat_faces, self.shape.possible))
 
     def edge(self, j: Any, normal: np.ndarray, towards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Both ends of edge j at the nearest point, along a face of the other shape with this normal.
@@ -65,14 +68,18 @@ class Side(NamedTuple):
         farthest against its normal. A capsule is enlarged by half the reach: its line moves along the
         contact normal, which is not quite that of the face, but not along its axis.
         """
-        if self.kind == "cylinder":
-            return side_line(self.shape, -normal)
-        start, end = self.point.edge(j)
-        if self.kind == "capsule":
-            axis = self.shape.R[:, 2]
-            shift = (normal - towards + axis * (axis @ towards)) * (self.reach / 2)
-            return start + shift, end + shift
-        return start, end
+
+        def of_kind(own: ConvexShape) -> tuple[np.ndarray, np.ndarray]:
+            if own.kind == "cylinder":
+                return side_line(own.placed, -normal)
+            start, end = self.point.edge(j)
+            if own.kind == "capsule":
+                axis = own.placed.R[:, 2]
+                shift = (normal - towards + axis * (axis @ towards)) * (self.reach / 2)
+                return start + shift, end + shift
+            return start, end
+
+        return self.shape.by_kind(of_kind)
 
 
 class Features(NamedTuple):
@@ -94,12 +101,11 @@ class Features(NamedTuple):
 
 
 def contact_manifold(
-    kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape, reach: Any
+    kind_a: str, kind_b: str, a: PlacedShape, b: PlacedShape, reach: Any, count: int
 ) -> tuple[ContactPoint, ...]:
-    """Contact points of two faces or of a face and an edge; where there are none, the nearest points alone,
-    and the others FAR. All are FAR where the shapes are farther apart than `reach`.
+    """So many contact points of two faces or of a face and an edge; where there are none, the nearest points
+    alone, and the others FAR. All are FAR where the shapes are farther apart than `reach`.
     """
-    count = COUNTS[kind_a, kind_b]
     core_a, core_b = convex_shape_of(kind_a, a), convex_shape_of(kind_b, b)
 
     def far(found: NearestPoints) -> tuple[Any, ...]:
@@ -132,25 +138,32 @@ def contact_manifold(
 
 def _side(shape: ConvexShape, point: np.ndarray, corners: Any, towards: np.ndarray, reach: Any) -> Side:
     """The side of a shape, of which a point, or some corners of a mesh, are nearest to the other one."""
-    kind, placed = shape.kind, shape.placed
-    faces = _flat_faces(kind, placed.sizes)
-    if kind == "mesh":
-        found = point_of_mesh(placed, faces, corners, towards)
-    else:
-        found = surface_point(kind, placed, faces, point, shape.size)
-    return Side(kind, placed, faces, found, reach)
+    room = max(map(_most_at_vertex, shape.possible))
+
+    def of_kind(own: ConvexShape) -> SurfacePoint:
+        if own.kind == "mesh":
+            return point_of_mesh(own.placed, _flat_faces(own), corners, towards, room)
+        return surface_point(own.kind, own.placed, point, own.size, room)
+
+    return Side(shape, shape.by_kind(of_kind), reach)
 
 
-def _flat_faces(kind: str, sizes: Any) -> FlatFaces | None:
-    """The faces of a shape; None for a shape that has none."""
-    match kind:
+def _flat_faces(shape: ConvexShape) -> FlatFaces | None:
+    """The faces of a shape of one kind; None for a shape that has none."""
+    match shape.kind:
         case "box":
-            return box_faces(sizes)
+            return box_faces(shape.placed.sizes)
         case "cylinder":
-            return cylinder_faces(sizes)
+            return cylinder_faces(shape.placed.sizes)
         case "mesh":
-            return polyhedron_of(sizes).faces()
+            return polyhedron_of(shape.placed.sizes).faces()
     return None
+
+
+def _most_at_vertex(shape: ConvexShape) -> int:
+    """The largest number of faces, or of edges, that contain a point of a shape of one kind."""
+    faces = _flat_faces(shape)
+    return 1 if faces is None or shape.kind == "cylinder" else faces.degree
 
 
 def _manifold(
@@ -234,7 +247,7 @@ def _features(first: Side, second: Side, n: np.ndarray) -> Features:
     zero = np.zeros(3)
     none = Features(False, True, False, 0.0, 0.0, n * 1.0, -n, np.array([zero, zero]))
     found: Any = none
-    if first.faces is not None and second.faces is not None:
+    if first.most_corners and second.most_corners:
         found = _opposed_faces(first, second, n, none)
     one, other = first.point, second.point
     of_first = logical_and(
@@ -242,10 +255,10 @@ def _features(first: Side, second: Side, n: np.ndarray) -> Features:
         logical_or(less_equal(one.dimension, other.dimension), equal(one.face_count, 0)),
     )
     of_second = less(other.dimension, FACE)
-    if second.faces is not None:
+    if second.most_corners:
         use = logical_and(logical_not(found.exists), of_first)
         found = _selected(use, lambda f: _edge_along_face(first, second, -n, True, none, f), found)
-    if first.faces is not None:
+    if first.most_corners:
         use = logical_and(logical_not(found.exists), of_second)
         found = _selected(use, lambda f: _edge_along_face(second, first, n, False, none, f), found)
     return found
@@ -334,22 +347,25 @@ def _polygons(
     first: Side, second: Side, features: Features, axes: np.ndarray, origin: np.ndarray
 ) -> tuple[Polygon, Polygon]:
     """The reference face, and the face or edge that is clipped at its edges, both in the reference axes."""
-    most = [side.faces.most if side.faces is not None else 2 for side in (first, second)]
+    most = [side.most_corners or 2 for side in (first, second)]
     face, subject = no_corners(max(most)), no_corners(sum(most) + 2)
 
     def added(polygon: Polygon, side: Side, number: Any, condition: Any) -> Polygon:
         """The polygon with the corners of a face, where the condition holds."""
-        faces = side.faces
-        if faces is None:
-            return polygon
+        R, p = side.shape.sides, side.shape.centre
 
         def corner(x: np.ndarray, polygon: Polygon) -> Polygon:
-            return polygon.with_corner(axes @ (side.shape.p + side.shape.R @ x - origin), True)
+            return polygon.with_corner(axes @ (p + R @ x - origin), True)
 
-        def of_face(*part: Any) -> tuple[Any, ...]:
-            return tuple(faces.over_corners_of(number, corner, Polygon(*part)))
+        def of_kind(own: ConvexShape, *part: Any) -> Any:
+            faces = _flat_faces(own)
+            return part if faces is None else tuple(faces.over_corners_of(number, corner, Polygon(*part)))
 
-        return Polygon(*cond(condition, of_face, lambda *part: part, *polygon))
+        if not side.most_corners:
+            return polygon
+        return Polygon(
+            *cond(condition, lambda *part: side.shape.by_kind(of_kind, *part), lambda *part: part, *polygon)
+        )
 
     face = added(face, first, features.reference, logical_not(features.second))
     face = added(face, second, features.reference, features.second)

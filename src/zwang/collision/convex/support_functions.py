@@ -15,7 +15,7 @@ from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import unit
 from zwang.collision.convex.polyhedra import polyhedron_of
-from zwang.collision.shapes import PlacedShape
+from zwang.collision.shapes import SEVERAL, PlacedShape, SizesOfKinds
 from zwang.scalar import Table, copysign, less, maximum, sqrt, where, without_derivatives
 
 PRISM_EDGES = ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3))  # of the bottom and the top of a prism
@@ -50,11 +50,38 @@ class ConvexShape(NamedTuple):
         """The point of the core that is farthest along d (3,)."""
         return self.centre + self.sides @ self.local_support(self.sides.T @ d)
 
-    def at(self, placed: PlacedShape) -> ConvexShape:
-        """The shape with other sizes, unless it is a mesh, at another placement."""
+    def by_kind(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """`function(shape, *operands)`; of a shape of one of several kinds for the one of its own kind, where
+        the results of all kinds have the same structure.
+        """
+        if self.kind != SEVERAL:
+            return function(self, *operands)
+        return self.placed.sizes.by_kind(lambda kind, *given: function(self._as(kind), *given), *operands)
+
+    @property
+    def possible(self) -> list[ConvexShape]:
+        """The shape of each kind that it may be of."""
+        return [self] if self.kind != SEVERAL else [self._as(kind) for kind in self.placed.sizes.kinds]
+
+    def _as(self, kind: str) -> ConvexShape:
+        """The shape if it is of this kind of several."""
+        return convex_shape_of(kind, self.placed._replace(sizes=self.placed.sizes.sizes_as(kind)))
+
+    @property
+    def numbers(self) -> PlacedShape:
+        """Its placement, with those of its sizes that may have derivatives: none of a mesh."""
+        if self.kind == SEVERAL:
+            return self.placed._replace(sizes=tuple(self.placed.sizes.sizes))
+        return self.placed._replace(sizes=()) if self.kind == "mesh" else self.placed
+
+    def at(self, numbers: PlacedShape) -> ConvexShape:
+        """The shape with other `numbers`."""
+        sizes = numbers.sizes
         if self.kind == "mesh":
-            return self._replace(placed=placed._replace(sizes=self.placed.sizes))
-        return convex_shape_of(self.kind, placed)
+            sizes = self.placed.sizes
+        if self.kind == SEVERAL:
+            sizes = self.placed.sizes._replace(sizes=sizes)
+        return convex_shape_of(self.kind, numbers._replace(sizes=sizes))
 
     def moved(self, shift: np.ndarray) -> ConvexShape:
         """The shape translated by `shift`."""
@@ -63,12 +90,30 @@ class ConvexShape(NamedTuple):
 
 def convex_shape_of(kind: str, shape: PlacedShape) -> ConvexShape:
     """A shape in the world by its support function."""
+    if kind == SEVERAL:
+        return _shape_of_several_kinds(shape, shape.sizes)
     if kind == "mesh":
         polyhedron = polyhedron_of(shape.sizes)
         return ConvexShape(kind, shape, polyhedron.farthest, 0, polyhedron.size, polyhedron.normals)
     radius = shape.sizes[0] if kind in ("sphere", "capsule") else 0
     size = sqrt(inner_square(shape.sizes)) if kind == "prism" else sum(shape.sizes)
     return ConvexShape(kind, shape, _LOCAL[kind](shape.sizes), radius, size)
+
+
+def _shape_of_several_kinds(shape: PlacedShape, sizes: SizesOfKinds) -> ConvexShape:
+    """The shape of the kind that is read."""
+
+    def of_kind(kind: str) -> ConvexShape:
+        return convex_shape_of(kind, shape._replace(sizes=sizes.sizes_as(kind)))
+
+    def measures(kind: str) -> tuple[Any, Any]:
+        own = of_kind(kind)
+        return 1.0 * own.radius, 1.0 * own.size
+
+    def support(d: np.ndarray) -> np.ndarray:
+        return sizes.by_kind(lambda kind: 1.0 * of_kind(kind).local_support(d))
+
+    return ConvexShape(SEVERAL, shape, support, *sizes.by_kind(measures))
 
 
 def inner_square(corners: np.ndarray) -> Any:
@@ -95,10 +140,7 @@ def without_derivatives_of_shapes(function: Callable, a: ConvexShape, b: ConvexS
         shapes = [shape.at(placed) for shape, placed in ((a, a_placed), (b, b_placed))]
         return function(*shapes, *values)
 
-    placements = [
-        shape.placed._replace(sizes=()) if shape.kind == "mesh" else shape.placed for shape in (a, b)
-    ]
-    return without_derivatives(call, *placements, *operands)
+    return without_derivatives(call, a.numbers, b.numbers, *operands)
 
 
 def _ball(sizes: Any) -> Support:

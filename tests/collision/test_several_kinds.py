@@ -1,0 +1,123 @@
+"""Pairs of several kinds of shapes in one loop: the contact points are those of each pair alone."""
+
+import numpy as np
+import pytest
+
+import zwang as zw
+from zwang.api.compilation.compiled import compile_function
+from zwang.collision import (
+    FAR,
+    StoredPlacements,
+    bounding_volumes_overlap,
+    candidate_pairs,
+    contact_points,
+    contact_points_between,
+    pair_groups,
+    passes_broad_phase,
+)
+from zwang.collision.shapes import CONVEX
+from zwang.io.mjcf.read.read_mjcf import read_mjcf
+from zwang.kinematics.kinematics import Kinematics
+from zwang.scalar import empty, fori_loop, where
+
+SHAPES = {
+    "sphere": ".11",
+    "capsule": ".06 .12",
+    "ellipsoid": ".08 .12 .16",
+    "cylinder": ".09 .11",
+    "box": ".08 .1 .12",
+}
+NUMBERS = 7  # of a contact point: distance, position, normal
+WORLDS = 24
+
+
+def scene():
+    """Two floating shapes of each kind, of different sizes, and a box that is fixed to the world."""
+    rng, assets, bodies = np.random.default_rng(1), "", ""
+    for k in range(2):
+        corners = rng.normal(size=(12, 3)) * 0.1
+        assets += f'<mesh name="m{k}" vertex="{" ".join(map(str, corners.ravel()))}"/>'
+        bodies += f'<body><freejoint/><geom name="mesh{k}" type="mesh" mesh="m{k}" margin=".02"/></body>'
+        for kind, sizes in SHAPES.items():
+            own = " ".join(str(float(x) * (1 + 0.2 * k)) for x in sizes.split())
+            bodies += f'<body><freejoint/><geom name="{kind}{k}" type="{kind}" size="{own}"/></body>'
+    ground = '<geom name="fixed" type="box" size=".1 .1 .1"/>'
+    return f"<mujoco><asset>{assets}</asset><worldbody>{ground}{bodies}</worldbody></mujoco>"
+
+
+@pytest.fixture(scope="module")
+def mechanism():
+    return read_mjcf("shapes.xml", strict=False, text=scene())
+
+
+def states(mechanism):
+    """Configurations in which many of the shapes overlap, some deeply."""
+    rng = np.random.default_rng(2)
+    for _ in range(WORLDS):
+        d = rng.normal(size=(mechanism.nv // 6, 6)) * [0.14, 0.14, 0.14, 2, 2, 2]
+        yield zw.integrate_configuration(mechanism, mechanism.neutral, d.ravel(), 1.0)
+
+
+def iterated_groups(mechanism):
+    pairs = [pair for pair in candidate_pairs(mechanism) if pair.kinds in CONVEX]
+    return pairs, pair_groups(pairs, [0] * len(pairs))
+
+
+def test_one_loop_for_each_number_of_points(mechanism):
+    pairs, groups = iterated_groups(mechanism)
+    assert {group.first.count for group in groups} == {1, 2, 4} and len(groups) == 3
+    assert len({pair.kinds for pair in pairs}) == 14
+    assert all(len({pair.kinds for pair in group.pairs}) > 1 for group in groups)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
+    pairs, groups = iterated_groups(mechanism)
+    group = groups[number]
+    count = group.first.count
+
+    def function(q):
+        stored = StoredPlacements(pairs, Kinematics(mechanism.tree, q).poses)
+
+        def visit(k, found):
+            pair, shapes = group.pair(k), group.placed(k, stored)
+            near = where(bounding_volumes_overlap(pair, *shapes), 1.0, 0.0)
+            for i, point in enumerate(contact_points_between(pair, *shapes)):
+                for c, x in enumerate([point.distance, *point.position, *point.frame[0]]):
+                    found = found.set((k, i * NUMBERS + c), x * 1.0)
+            return found.set((k, NUMBERS * count), near)
+
+        return fori_loop(0, len(group), visit, empty((len(group), NUMBERS * count + 1)), unroll=False)
+
+    q = np.array(list(states(mechanism)))
+    compiled = compile_function(function, {"q": (mechanism.nq,)}, dtype=dtype, threads=1)
+    found = np.reshape(compiled(q.astype(dtype)), (WORLDS, len(group), -1))
+    tolerance, checked, differ = (1e-9, 0, 0) if dtype == "float64" else (2e-3, 0, 0)
+    for world, own in zip(q, found, strict=True):
+        poses = Kinematics(mechanism.tree, world).poses
+        for pair, numbers in zip(group.pairs, own, strict=True):
+            assert numbers[-1] == passes_broad_phase(pair, poses)
+            if not numbers[-1]:
+                continue
+            points = contact_points(pair, poses)
+            expected = np.array([[x.distance, *x.position, *x.frame[0]] for x in points], float)
+            values = numbers[:-1].reshape(count, NUMBERS)
+            exist = expected[:, 0] < FAR / 2
+            if dtype == "float64":
+                assert exist.sum() == (values[:, 0] < FAR / 2).sum()
+            # rounding decides the order of the points
+            errors = np.abs(values[None] - expected[exist][:, None]).max(axis=2).min(axis=1)
+            checked += len(errors)
+            differ += (errors > tolerance).sum()
+    # and in single precision which of several points a manifold keeps
+    assert checked > 50 and differ <= (0 if dtype == "float64" else 0.1 * checked)
+
+
+def test_a_single_world_and_many_are_alike(mechanism):
+    q = np.array(list(states(mechanism)))
+    force, v = np.zeros((WORLDS, mechanism.nv)), np.zeros((WORLDS, mechanism.nv))
+    fast = zw.compile(mechanism, threads=1)
+    together = fast.step(q, v, force)
+    for k in range(0, WORLDS, 5):
+        assert np.array_equal(fast.step(q[k], v[k], force[k]).v, together.v[k])
