@@ -17,6 +17,7 @@ import os
 import stat
 import sys
 import tempfile
+from array import array
 from collections.abc import Callable, Iterator
 from functools import cache, reduce
 from operator import or_
@@ -186,7 +187,8 @@ def _parts(instruction: Instruction, tables: dict[int, str]) -> tuple[tuple[Bloc
     data = instruction.data
     if instruction.op in ("table", "index_table"):
         if id(data) not in tables:
-            tables[id(data)] = hashlib.sha256(repr(data).encode()).hexdigest()
+            entries = array("q" if type(data[0]) is int else "d", data)
+            tables[id(data)] = entries.typecode + hashlib.sha256(entries.tobytes()).hexdigest()
         return (), tables[id(data)]
     if isinstance(data, Cond):
         return (data.then, data.otherwise), data.rare
