@@ -9,6 +9,7 @@ from typing import Any
 
 from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, TracedBody, Truth, user_line
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port, Program, While
+from zwang.compiler.ir.sinking import sink
 from zwang.errors import TraceError
 
 _KINDS: dict[type[Node], Kind] = {Real: "real", Truth: "bool", Index: "index", Array: "array"}
@@ -19,9 +20,10 @@ _REPEATED = frozenset({"const", "index", "true", "false", "lane"})
 def lower(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port], results: Sequence[Node]) -> Program:
     """The program that computes the nodes `results`, the elements of all outputs in order.
 
-    Nodes that the results do not depend on are omitted. Raises TraceError if a result was created inside a
-    loop or branch.
+    Nodes that the results do not depend on are omitted, and those that one branch alone needs are in it.
+    Raises TraceError if a result was created inside a loop or branch.
     """
+    sink(results, graph.root)
     lowering = _Lowering()
     body = TracedBody(graph.root, (), tuple(results))
     block, _ = lowering.block([body])[0]

@@ -5,6 +5,7 @@ have.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from zwang.compiler.backends.llvm.array_emitter import ArrayEmitter
 from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, Location, StackSlot
@@ -18,6 +19,7 @@ from zwang.compiler.ir.program import (
     captured_origin,
     merged_arrays,
 )
+from zwang.compiler.ir.uniformity import uniform_values
 
 
 class ControlFlowEmitter(ArrayEmitter):
@@ -29,13 +31,73 @@ class ControlFlowEmitter(ArrayEmitter):
         kinds: list[Kind] = [self._kind(out) for out in instruction.out]
         self._forbid_index(kinds, "cond")
         merged = self._merged_arrays(writer, instruction)
-        yes = self._emit_branch(writer, cond.then, condition, instruction, merged, rare=cond.rare)
-        no = self._emit_branch(writer, cond.otherwise, writer.negation(condition), instruction, merged)
-        for out, kind, array, a, b in zip(instruction.out, kinds, merged, yes, no, strict=True):
-            if array is not None:
-                writer.define(out, array)
-            else:
-                writer.define(out, writer.select_lanes(condition, self.lanes.kind(kind), a, b))
+        if self.lanes.width == 1 or instruction.args[0] in self._uniform:
+            results = self._either_branch(writer, instruction, condition, merged)
+        else:
+            yes = self._emit_branch(writer, cond.then, condition, instruction, merged, rare=cond.rare)
+            no = self._emit_branch(writer, cond.otherwise, writer.negation(condition), instruction, merged)
+            results = [
+                "" if array is not None else writer.select_lanes(condition, self.lanes.kind(kind), a, b)
+                for kind, array, a, b in zip(kinds, merged, yes, no, strict=True)
+            ]
+        for out, array, result in zip(instruction.out, merged, results, strict=True):
+            writer.define(out, result if array is None else array)
+
+    @cached_property
+    def _uniform(self) -> set[int]:
+        """The values that are the same in all lanes."""
+        return uniform_values(self.program)
+
+    def _either_branch(
+        self,
+        writer: FunctionWriter,
+        instruction: Instruction,
+        condition: str,
+        merged: list[ArraySlot | None],
+    ) -> list[str]:
+        """Emit a `cond` of which all lanes take the same branch; returns its results (an empty string for an
+        array).
+        """
+        cond: Cond = instruction.data
+        if self.lanes.width > 1:
+            condition = writer.assign(f"extractelement {self.lanes.truth} {condition}, i64 0")
+        blocks = cond.then, cond.otherwise
+        unchanged = [self._unchanged(writer, block, instruction, merged) for block in blocks]
+        before, after = writer.label, writer.new_label()
+        labels = [after if same is not None else writer.new_label() for same in unchanged]
+        if labels[0] == labels[1]:
+            labels[1] = writer.new_label()  # both are empty, and differ in their results
+            unchanged[1] = None
+        writer.branch(condition, labels[0], labels[1], rare=cond.rare)
+        incoming = []
+        for block, same, label, rare in zip(blocks, unchanged, labels, (cond.rare, False), strict=True):
+            if same is not None:
+                incoming.append((same, before))
+                continue
+            writer.begin_block(label)
+            results = self._emit_body(writer, block, instruction, merged, writer.mask, rare=rare)
+            incoming.append((results, writer.label))
+            writer.jump(after)
+        writer.begin_block(after)
+        (yes, first), (no, second) = incoming
+        return [
+            "" if array is not None else self._phi(writer, self._kind(out), [(a, first), (b, second)])
+            for out, array, a, b in zip(instruction.out, merged, yes, no, strict=True)
+        ]
+
+    def _unchanged(
+        self, writer: FunctionWriter, block: Block, instruction: Instruction, merged: list[ArraySlot | None]
+    ) -> list[str] | None:
+        """The results of a branch without instructions (an empty string for an array); None if it has some,
+        or copies an array.
+        """
+        if block.instructions:
+            return None
+        captured = dict(zip(block.parameters, instruction.args[1:], strict=True))
+        values = [captured[result] for result in block.results]
+        if all(m is None or m == writer.location_of(p) for m, p in zip(merged, values, strict=True)):
+            return ["" if m else writer.operand(p) for m, p in zip(merged, values, strict=True)]
+        return None
 
     def _merged_arrays(self, writer: FunctionWriter, instruction: Instruction) -> list[ArraySlot | None]:
         """The location of each array that a `cond` returns: that of the captured array of which both branches
@@ -65,17 +127,38 @@ class ControlFlowEmitter(ArrayEmitter):
         """Emit a branch, which is executed if any lane takes it; returns its results (an empty string for an
         array).
         """
-        if not block.instructions:
-            captured = dict(zip(block.parameters, instruction.args[1:], strict=True))
-            values = [captured[result] for result in block.results]
-            if all(m is None or m == writer.location_of(p) for m, p in zip(merged, values, strict=True)):
-                return ["" if m else writer.operand(p) for m, p in zip(merged, values, strict=True)]
+        unchanged = self._unchanged(writer, block, instruction, merged)
+        if unchanged is not None:
+            return unchanged
         active = writer.active_condition(condition)
         before, inside, after = writer.label, writer.new_label(), writer.new_label()
         writer.branch(writer.any_lane(active), inside, after, rare=rare)
         writer.begin_block(inside)
+        results = self._emit_body(writer, block, instruction, merged, active, rare=rare)
+        end = writer.label
+        writer.jump(after)
+        writer.begin_block(after)
+        kinds: list[Kind] = [self._kind(r) for r in block.results]
+        return [
+            self._phi(writer, kind, [(operand, end), (self._default_value(kind), before)])
+            if kind != "array"
+            else ""
+            for kind, operand in zip(kinds, results, strict=True)
+        ]
+
+    def _emit_body(
+        self,
+        writer: FunctionWriter,
+        block: Block,
+        instruction: Instruction,
+        merged: list[ArraySlot | None],
+        mask: str | None,
+        *,
+        rare: bool,
+    ) -> list[str]:
+        """Emit the block of a branch under a mask; returns its results (an empty string for an array)."""
         with writer.scope():
-            writer.mask = active if self.lanes.width > 1 else None
+            writer.mask = mask if self.lanes.width > 1 else None
             if rare:
                 results = self._out_of_line(writer, block, instruction.args[1:])
             else:
@@ -84,16 +167,7 @@ class ControlFlowEmitter(ArrayEmitter):
             self._copy_arrays(
                 writer, [t for t, _ in copies], [s for _, s in copies if isinstance(s, ArraySlot)]
             )
-        end = writer.label
-        writer.jump(after)
-        writer.begin_block(after)
-        kinds: list[Kind] = [self._kind(r) for r in block.results]
-        return [
-            self._phi(writer, kind, [(operand, end), (self._default_value(kind), before)])
-            if isinstance(operand, str)
-            else ""
-            for kind, operand in zip(kinds, results, strict=True)
-        ]
+        return [result if isinstance(result, str) else "" for result in results]
 
     def _default_value(self, kind: Kind) -> str:
         return self.lanes.zero if kind == "real" else self.lanes.false
