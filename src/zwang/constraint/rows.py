@@ -349,6 +349,12 @@ class Rows:
             cones=cones,
         )
 
+    @property
+    def uncoupled(self) -> Rows:
+        """The same rows, all of which are read in groups."""
+        groups = tuple(replace(group, is_coupled=False) for group in self.row_groups)
+        return replace(self, row_groups=groups, coupled=())
+
     def in_groups(self) -> tuple[RowGroup, ...]:
         """All rows in groups: before those of contacts, each block of other rows is a group of its own."""
         return (*(self._block(start, stop) for start, stop in _block_spans(self)), *self.row_groups)

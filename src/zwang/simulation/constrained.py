@@ -152,9 +152,8 @@ def solve_constrained(
         return _solution_with_friction(
             context, tau, modes, bearings or bearing_loads(mechanism, q, v), **options
         )
-    # the noslip solver reads the rows by velocities, and other solvers all rows in groups
+    # other solvers read all rows in groups
     by_world = solver == "newton" and not isinstance(start, KnownSolution) and independent is None
-    by_world = by_world and not mechanism.options.noslip_iterations
     rows = constraint_rows(context, by_world=by_world, nearest_only=as_warm_start(start) is not None)
     # the independent accelerations of a coordinate reduction have no links
     rows = rows if independent is None else rows.without_groups()

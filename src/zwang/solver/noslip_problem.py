@@ -11,14 +11,20 @@ import numpy as np
 
 from zwang.algebra.factorization import ancestors, factor
 from zwang.constraint.islands import constraint_islands, trees_of
+from zwang.constraint.row_arrays import WRENCH
 from zwang.constraint.rows import RowGroup, Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
+    AppendedIndices,
     MutableArray,
+    cond,
     empty,
+    fori_loop,
     table,
+    where,
     zeros,
 )
+from zwang.scalar.compact_loop import pack_signs, unpack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.primal_cost import BlockGroup, PrimalCost, RowBlock
 from zwang.solver.solution import Solution
@@ -37,6 +43,57 @@ class FrictionalContact(NamedTuple):
     trees: tuple[int, ...]
 
 
+class _StoredRows(NamedTuple):
+    """The active rows in the form in which they are given: J (count, nv) in X, or wrenches (count, 6) with
+    the packed signs of the velocities; aref (count,). rows: the active ones.
+    """
+
+    X: MutableArray
+    wrenches: MutableArray
+    signs: MutableArray
+    aref: MutableArray
+    rows: AppendedIndices
+
+    @staticmethod
+    def of_size(count: int, nv: int) -> _StoredRows:
+        """Space for so many rows."""
+        X, wrenches, signs = (empty((count, n)) for n in (nv, WRENCH, len(pack_signs([0] * nv))))
+        return _StoredRows(X, wrenches, signs, empty(count), AppendedIndices.none(count))
+
+    def with_group(
+        self, group: BlockGroup, store: Callable[[RowBlock, _StoredRows], _StoredRows]
+    ) -> _StoredRows:
+        """With the active rows of a group, which `store` adds block by block."""
+        indices = group.rows.active_indices
+
+        def visit(position: Any, stored: _StoredRows) -> _StoredRows:
+            block, rows = RowBlock(group, indices[position]), stored.rows
+            flag = where(block.active, 1.0, 0.0)
+            for i in block.places:
+                rows = rows.set(i, flag).append(i)
+            return cond(flag > 0, lambda s: store(block, s), lambda s: s, stored._replace(rows=rows))
+
+        return fori_loop(0, indices.count, visit, self)
+
+    def with_block(self, block: RowBlock, **values: Any) -> _StoredRows:
+        """With the rows of a block, for each of which these fields have several values."""
+        stored, aref = {name: getattr(self, name) for name in values}, self.aref
+        for n, i in enumerate(block.places):
+            for name, own in values.items():
+                for c, x in enumerate(own[n]):
+                    stored[name] = stored[name].set((i, c), x * 1.0)
+            aref = aref.set(i, block.aref[n] * 1.0)
+        return self._replace(**stored, aref=aref)
+
+    def with_jacobian(self, i: Any, S: np.ndarray, X: MutableArray) -> MutableArray:
+        """X with the J of row i: its wrench w times the screws S (6, nv) with their signs."""
+        w = np.array([self.wrenches[i, c] for c in range(WRENCH)])
+        signs = unpack_signs([self.signs[i, c] for c in range(self.signs.shape[1])], X.shape[1])
+        for k, x in enumerate(np.array(signs) * (w @ S)):
+            X = X.set((i, k), x)
+        return X
+
+
 class NoslipProblem:
     """A problem, its rows, and the solution with softness.
 
@@ -46,7 +103,7 @@ class NoslipProblem:
 
     def __init__(self, problem: GaussProblem, rows: Rows, found: Solution, islands: bool) -> None:
         self.problem, self.rows, self.found = problem, rows, found
-        self.cost = PrimalCost(problem, rows)
+        self.cost = PrimalCost(problem, rows.uncoupled)
         self.M = factor(problem.M, problem.parents)
         self.tree_of = _trees(problem.parents)
         self.contacts = sorted(self._contacts(), key=lambda contact: contact.place)
@@ -79,34 +136,44 @@ class NoslipProblem:
 
     def _row_arrays(self) -> tuple[MutableArray, MutableArray]:
         """X (count, nv) and y0 (count,) of the active rows."""
-        nv = self.cost.nv
-        arrays = empty((self.cost.count, nv)), empty(self.cost.count)
-
-        def enter(block: RowBlock, J: np.ndarray, arrays: Any) -> Any:
-            X, y0 = arrays
-            for i, aref, own in zip(block.places, block.aref, J, strict=True):
-                for k, x in enumerate(self.M.solve_transposed(own)):
-                    X = X.set((i, k), x)
-                y0 = y0.set(i, np.array(own) @ self.problem.a_free - aref)
-            return X, y0
-
+        stored = _StoredRows.of_size(self.cost.count, self.cost.nv)
+        groups = [group for group in self.cost.groups if group.rows.by_wrench]
+        for group in groups:
+            stored = stored.with_group(group, self._stored_wrenches(group))
+        if groups:
+            assert self.rows.screws is not None
+            S = np.concatenate(self.rows.screws.columns, axis=1)
+            X = stored.rows.for_each(lambda i, X, own=stored: own.with_jacobian(i, S, X), stored.X)
+            stored = stored._replace(X=X)
         for group in self.cost.groups:
-            full = self._jacobians(group)
-            arrays = group.rows.active_indices.for_each(
-                lambda k, t, g=group, full=full: enter(RowBlock(g, k), full(k, RowBlock(g, k)), t), arrays
-            )
-        return arrays
+            if group not in groups:
+                stored = stored.with_group(group, self._stored_jacobian)
 
-    def _jacobians(self, group: BlockGroup) -> Callable[[Any, RowBlock], np.ndarray]:
-        """J (n, nv) of block k of a group, as a function of k and the block."""
-        nv, screws = self.cost.nv, self.rows.screws
-        if not group.rows.by_wrench:
-            return lambda _, block: _scattered(block, nv)
+        def finish(i: Any, arrays: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
+            X, y0 = arrays
+            J = np.array([X[i, k] for k in range(self.cost.nv)])
+            for k, x in enumerate(self.M.solve_transposed(J)):
+                X = X.set((i, k), x)
+            return X, y0.set(i, J @ self.problem.a_free - y0[i])
+
+        return stored.rows.for_each(finish, (stored.X, stored.aref))
+
+    def _stored_jacobian(self, block: RowBlock, stored: _StoredRows) -> _StoredRows:
+        """The rows with those of a block by velocities."""
+        return stored.with_block(block, X=_scattered(block, self.cost.nv))
+
+    def _stored_wrenches(self, group: BlockGroup) -> Callable[[RowBlock, _StoredRows], _StoredRows]:
+        """The function that stores the rows of a block whose J is wrenches."""
+        rows, screws, nv = _rows(group), self.rows.screws, self.cost.nv
         assert screws is not None
-        S = np.concatenate(screws.columns, axis=1)
-        moved = [set(own) for own in self._velocities(group)]
-        masks = StackedPytree([tuple(float(k in own) for k in range(nv)) for own in moved])
-        return lambda k, block: np.array(masks[k]) * (block.J @ S)
+        signs = [screws.signs(links) for links in rows.links]
+        words = StackedPytree([tuple(pack_signs([own.get(k, 0) for k in range(nv)])) for own in signs])
+
+        def store(block: RowBlock, stored: _StoredRows) -> _StoredRows:
+            own = [words[block.k]] * rows.size
+            return stored.with_block(block, wrenches=rows.jacobian(block.k), signs=own)
+
+        return store
 
     def forces(self) -> MutableArray:
         """A copy of the forces of all active rows, 0 elsewhere."""
