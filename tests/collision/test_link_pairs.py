@@ -65,9 +65,10 @@ def test_all_pairs_whose_spheres_overlap_are_visited_in_order(seed):
     assert visited < 20 * len(group) / 2
 
 
-def test_steps_are_those_of_mujoco_and_alike_in_any_number_of_worlds():
+@pytest.mark.parametrize("options", ["", "noslip_iterations='4' noslip_tolerance='0' cone='elliptic'"])
+def test_steps_are_those_of_mujoco_and_alike_in_any_number_of_worlds(options):
     rng = np.random.default_rng(9)
-    text, _ = chain(rng)
+    text = chain(rng)[0].replace("<option ", f"<option {options} ")
     model = mujoco.MjModel.from_xml_string(text)
     mechanism, data = read_mjcf("chain.xml", strict=False, text=text), mujoco.MjData(model)
     q, v = (np.array(x) for x in zip(*(random_state(mechanism, rng) for _ in range(20)), strict=True))

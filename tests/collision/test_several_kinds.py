@@ -1,5 +1,7 @@
 """Pairs of several kinds of shapes in one loop: the contact points are those of each pair alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,31 @@ def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
             differ += (errors > tolerance).sum()
     # and in single precision which of several points a manifold keeps
     assert checked > 50 and differ <= (0 if dtype == "float64" else 0.1 * checked)
+
+
+HARD = """<mujoco><asset><mesh name="m" vertex="-.1 -.1 -.1  .1 -.1 -.1  0 .15 -.1  0 0 .2"/></asset>
+<worldbody>
+<geom type="box" size=".5 .5 .1" pos="0 0 -.1"/>
+<body pos="-.2 0 .058"><freejoint/><geom type="cylinder" size=".1 .06" mass="1"/></body>
+<body pos=".2 0 .098"><freejoint/><geom type="mesh" mesh="m" mass="2"/></body>
+</worldbody></mujoco>"""
+
+
+def test_hard_contacts_of_several_kinds_compiled_and_on_floats():
+    """The search margin of a hard contact is half the thickness of a shape, whose kind is read, too."""
+    soft = read_mjcf("hard.xml", text=HARD)
+    geometry = [replace(g, surface=replace(g.surface, hard=True)) for g in soft.geometry]
+    m = soft.replace(geometry=geometry)
+    fast, rng, forces = zw.compile(m, threads=1), np.random.default_rng(4), 0
+    for _ in range(6):
+        d = rng.normal(size=m.nv) * 0.01
+        q, zero = zw.integrate_configuration(m, m.home or m.neutral, d, 1.0), np.zeros(m.nv)
+        expected = zw.constrained_dynamics(m, q, zero, zero)
+        found = fast.step(q, zero, zero, integrator="euler").v / m.options.timestep
+        forces += np.count_nonzero(expected.force)
+        scale = 1 + np.abs(expected.acceleration).max()
+        assert np.abs(found - expected.acceleration).max() < 1e-9 * scale
+    assert forces > 6
 
 
 def test_a_single_world_and_many_are_alike(mechanism):

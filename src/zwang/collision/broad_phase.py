@@ -40,7 +40,7 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p
     near = d @ d < reach * reach
-    if pair.has_long_program:
+    if pair.is_costly:
         closer: Callable[[], Any] = lambda: _boxes_overlap(pair, a, b, margin)  # noqa: E731
     elif pair.kinds == ("capsule", "capsule"):
         closer = lambda: logical_and(_is_near_axis(a, b, margin), _is_near_axis(b, a, margin))  # noqa: E731

@@ -73,7 +73,7 @@ class PairGroup:
     @property
     def is_unrolled(self) -> bool:
         """Whether the loop over so few pairs is unrolled."""
-        return len(self) <= (1 if self.first.has_long_program else UNROLLED_PAIRS)
+        return len(self) <= (1 if self.first.is_costly else UNROLLED_PAIRS)
 
     @cached_property
     def _polyhedra(self) -> PolyhedronTables:
@@ -168,10 +168,11 @@ def _placement_of(
 
 def _group_key(pair: Pair) -> Hashable:
     """What the pairs of a group have in common: kinds, height fields, and form of contact; its softness and
-    which shape is fixed to the world, too, except for those with a long program, which have the exponent of
-    `solimp` in common. Those that are found by iteration are of any kinds with as many points.
+    which shape is fixed to the world, too, except for costly ones, which have the exponent of `solimp` in
+    common, so that one program is enough for them. Those that are iterated are of any kinds with as many
+    points.
     """
-    if pair.has_long_program:
+    if pair.is_costly:
         # explicit ones have no order
         own = len(pair.solreffriction), tuple(pair.solimp[-1:]), pair.explicit
         return pair.count, _grid(pair.a), own, pair.condim

@@ -96,9 +96,9 @@ class Pair:
         return SEVERAL in self.kinds or self.kinds in CONVEX
 
     @property
-    def has_long_program(self) -> bool:
-        """Whether its contact points are found by iteration or, of two boxes, among twelve candidates: one
-        program is enough for all such pairs.
+    def is_costly(self) -> bool:
+        """Whether its contact points take long to find: by iteration or, of two boxes, among twelve
+        candidates.
         """
         return self.is_iterated or self.kinds == ("box", "box")
 

@@ -15,6 +15,7 @@ from zwang.collision.broad_phase import passes_broad_phase
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.narrow_phase import contact_points
 from zwang.collision.pairs import CollisionShape, Pair, candidate_pairs
+from zwang.collision.shapes import SizesOfKinds
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import minimum
@@ -58,6 +59,11 @@ def half_thickness(shape: CollisionShape) -> Any:
     """Half of the smallest extent of a shape [m]; inf for a plane or a height field."""
     if shape.kind in ("plane", "heightfield"):
         return np.inf
+    if isinstance(shape.sizes, SizesOfKinds):
+        several = shape.sizes
+        return several.by_kind(
+            lambda kind: 1.0 * half_thickness(replace(shape, kind=kind, sizes=several.sizes_as(kind)))
+        )
     if shape.kind == "mesh":
         return polyhedron_of(shape.sizes).half_thickness
     return shape.sizes[0] if shape.kind == "capsule" else reduce(minimum, shape.sizes)

@@ -93,9 +93,9 @@ def sizes_of(shape: Geometry) -> Any:
 
 def radius(kind: str, sizes: Any) -> Any:
     """Radius [m] of a shape's bounding sphere about its origin."""
+    if kind == SEVERAL:
+        return sizes.radius
     match kind:
-        case "several":
-            return sizes.radius
         case "sphere":
             return sizes[0]
         case "capsule":
@@ -109,9 +109,9 @@ def radius(kind: str, sizes: Any) -> Any:
 
 def extents(kind: str, sizes: Any) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest coordinates (3,) [m] of a shape in its own axes."""
+    if kind == SEVERAL:
+        return sizes.low, sizes.high
     match kind:
-        case "several":
-            return sizes.low, sizes.high
         case "mesh":
             return polyhedron_of(sizes).extents
         case "sphere":

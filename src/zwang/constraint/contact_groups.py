@@ -209,15 +209,15 @@ def contact_rows(context: RowContext, pairs: Sequence[Pair], coupled: Sequence[P
 
 
 def pairs_kept_by_world(mechanism: Mechanism, others: Rows, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs whose rows are kept by world: those of two moving links, and those with the same long
-    program; none where this is not worth it. others: the rows of other constraints.
+    """The pairs whose rows are kept by world: those of two moving links, and costly ones of the same form;
+    none where this is not worth it. others: the rows of other constraints.
     """
     moving = [pair for pair in pairs if WORLD not in pair.links]
-    iterated = {(pair.count, pair.condim) for pair in moving if pair.has_long_program}
+    costly = {(pair.count, pair.condim) for pair in moving if pair.is_costly}
     chosen = [
         pair
         for pair in pairs
-        if WORLD not in pair.links or (pair.has_long_program and (pair.count, pair.condim) in iterated)
+        if WORLD not in pair.links or (pair.is_costly and (pair.count, pair.condim) in costly)
     ]
     return chosen if chosen and are_kept_by_world(mechanism, others, chosen) else []
 
@@ -338,7 +338,7 @@ def over_active_contacts(
 
     def visit_points(carry: Any) -> Any:
         points = contact_points_between(pair, a, b)
-        if len(points) > 1 and pair.has_long_program and not hard:
+        if len(points) > 1 and pair.is_costly and not hard:
             stored = StackedPytree(points)
             return fori_loop(0, len(points), lambda k, t: visit_point(k, stored[k], t), carry, unroll=False)
         for k, point in enumerate(points):
@@ -517,17 +517,15 @@ def _edges(group: PairGroup) -> Callable[[Any], np.ndarray]:
 
 
 def _columns_of_pairs(screws: JointScrews, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
-    """`_columns` of every pair, padded to the same number for pairs with a long program, so that one is
-    enough for them. Those with a shape that is fixed to the world have columns, too, where the others have
+    """`_columns` of every pair, padded to the same number for costly pairs, so that one program is enough
+    for them. Those with a shape that is fixed to the world have columns, too, where the others have
     as many, and not too many.
     """
     found = [_columns(screws, pair) for pair in pairs]
-    widest = max(
-        (len(own) for pair, own in zip(pairs, found, strict=True) if pair.has_long_program), default=0
-    )
+    widest = max((len(own) for pair, own in zip(pairs, found, strict=True) if pair.is_costly), default=0)
 
     def padded(pair: Pair, own: tuple[int, ...]) -> tuple[int, ...]:
-        width = widest if pair.has_long_program else 0
+        width = widest if pair.is_costly else 0
         if not own and width <= MOST_FIXED_COLUMNS:
             moving = tuple(screws.signs(pair.links))
             own = moving if len(moving) <= width else ()

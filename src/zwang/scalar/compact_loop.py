@@ -102,7 +102,7 @@ class SingleIndex:
 
 class AppendedIndices(NamedTuple):
     """The active indices of flags, as `ActiveIndices`, where few of many flags are set or read: the indices
-    are appended one by one, in increasing order.
+    are appended one by one.
 
     flags: a `MutableArray` (n,), in which the flag of an index is set before this is appended. numbers (n,):
     the indices appended so far, `length` of them, alike in all lanes.

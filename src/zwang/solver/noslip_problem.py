@@ -146,7 +146,7 @@ class NoslipProblem:
             X = stored.rows.for_each(lambda i, X, own=stored: own.with_jacobian(i, S, X), stored.X)
             stored = stored._replace(X=X)
         for group in self.cost.groups:
-            if group not in groups:
+            if not group.rows.by_wrench:
                 stored = stored.with_group(group, self._stored_jacobian)
 
         def finish(i: Any, arrays: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:

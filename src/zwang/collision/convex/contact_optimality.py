@@ -27,7 +27,6 @@ from zwang.algebra.norms import TINY, by_precision
 from zwang.collision.contact_point import contact_frame, unit
 from zwang.collision.convex.gjk import inner, select_array
 from zwang.collision.convex.support_functions import ConvexShape, without_derivatives_of_shapes
-from zwang.collision.shapes import SEVERAL
 from zwang.scalar import (
     absolute,
     divide,
@@ -56,14 +55,14 @@ class TouchingFeature(NamedTuple):
 
     point (3,). held (3,): which of its coordinates do not follow the normal. directions (m, 3): unit vectors,
     of which those that are `flat` (m,) span the edge or the plane face that contains the point. corners
-    (4, 3): of a mesh, the vertices of which the point is a mean, some of them perhaps equal.
+    (4, 3): of a mesh, the vertices of which the point is a mean, some of them perhaps equal; else the point.
     """
 
     point: np.ndarray
     held: Any
     directions: np.ndarray
     flat: Any
-    corners: Any = ()
+    corners: np.ndarray
 
 
 class NearestPoints(NamedTuple):
@@ -82,14 +81,7 @@ def touching_feature(
     corners (4, 3): points of the shape, whose mean with these weights (4,) is the point. A coordinate of a
     box is flat where the direction is nearer to perpendicular to it than the point to its end.
     """
-
-    def of_kind(own: ConvexShape) -> TouchingFeature:
-        found = _feature_of_kind(own, point, towards, corners, weights)
-        return found if len(found.corners) else found._replace(corners=np.array([found.point] * 4))
-
-    if shape.kind == SEVERAL:
-        return shape.by_kind(of_kind)
-    return _feature_of_kind(shape, point, towards, corners, weights)
+    return shape.by_kind(lambda own: _feature_of_kind(own, point, towards, corners, weights))
 
 
 def _feature_of_kind(
@@ -113,7 +105,7 @@ def _feature_of_kind(
         flat = tuple(less(absolute(d[k]) * size, sizes[k] - absolute(x[k])) for k in range(3))
     else:
         flat = round_
-    return TouchingFeature(x, flat, np.eye(3), flat)
+    return TouchingFeature(x, flat, np.eye(3), flat, np.array([x] * 4))
 
 
 def _directions_between(

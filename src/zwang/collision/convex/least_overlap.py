@@ -78,13 +78,12 @@ def direction_along_turn(
 
 def initial_direction(a: ConvexShape, b: ConvexShape, first: OverlapDirection) -> OverlapDirection:
     """The direction of least overlap among `first`, the axes of the shapes, their cross products, the face
-    normals of meshes and the line of the centres. The axes of meshes with too many faces do not count.
+    normals of meshes and the line of the centres.
     """
     n = unit(b.centre - a.centre)[0]
     best = better(a, b, n, first._replace(normal=first.normal * 1.0))
-    axes = [shape.sides.T if shape.faces or shape.kind != "mesh" else () for shape in (a, b)]
-    directions = [*axes[0], *axes[1]]
-    directions += [unit(cross(x, y), n)[0] for x in axes[0] for y in axes[1]]
+    directions = [*a.sides.T, *b.sides.T]
+    directions += [unit(cross(x, y), n)[0] for x in a.sides.T for y in b.sides.T]
     for shape, other in ((a, b), (b, a)):
         directions += _prism_directions(shape, other, n) if shape.kind == "prism" else []
     directions = [x for direction in directions for x in (direction, -direction)]
