@@ -27,7 +27,6 @@ from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SimulationError
 from zwang.scalar import (
-    ActiveIndices,
     MutableArray,
     clip,
     cond,
@@ -174,7 +173,7 @@ class _Sweeps(NamedTuple):
 
             return cond(is_open.gather(label) > 0, update, lambda s: s, state)
 
-        return ActiveIndices(self.p.active_contacts()).for_each(visit, state)
+        return self.p.active_contacts.for_each(visit, state)
 
     def _pyramid_updated(
         self, state: _SweepState, start: Any, n: int, friction: Any, label: Any

@@ -15,6 +15,7 @@ from zwang.constraint.row_arrays import WRENCH
 from zwang.constraint.rows import RowGroup, Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
+    ActiveIndices,
     AppendedIndices,
     MutableArray,
     cond,
@@ -98,7 +99,8 @@ class NoslipProblem:
     """A problem, its rows, and the solution with softness.
 
     contacts: those with friction. friction: the blocks of dry friction. X (count, nv), y0 = J a_free - aref
-    (count,): of the active rows. M: its factors. labels: the island of every tree.
+    (count,): of the active rows. M: its factors. labels: the island of every tree. active_contacts: the
+    places of the active ones in `contacts`.
     """
 
     def __init__(self, problem: GaussProblem, rows: Rows, found: Solution, islands: bool) -> None:
@@ -112,6 +114,7 @@ class NoslipProblem:
         ]
         self.X, self.y0 = self._row_arrays()
         self.labels = self._islands(islands)
+        self.active_contacts = ActiveIndices(self._flags_of_contacts())
 
     @property
     def tree_count(self) -> int:
@@ -210,7 +213,7 @@ class NoslipProblem:
             )
         return total
 
-    def active_contacts(self) -> MutableArray:
+    def _flags_of_contacts(self) -> MutableArray:
         """1 for every active contact with friction, in their order, else 0."""
         active = zeros(len(self.contacts))
         place = {contact.block: k for k, contact in enumerate(self.contacts)}
