@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from weakref import WeakSet
 
 from zwang.compiler.backends.llvm.team_functions import (
@@ -80,9 +80,12 @@ class Job:
         """The number of blocks."""
         return -(-self.worlds // self.lanes)
 
-    def run(self) -> bool:
-        """Do the job in this thread; whether it succeeded."""
-        return self.function(self.context, 0, self.worlds, self.kernel)
+    @cached_property
+    def run(self) -> Callable[[], bool]:
+        """Does the job in this thread; returns whether it succeeded. The arguments are converted once."""
+        address, word = ctypes.c_void_p, ctypes.c_int64
+        arguments = address(self.context), word(0), word(self.worlds), address(self.kernel)
+        return partial(self.function, *arguments)  # type: ignore[arg-type]
 
 
 def run_job(job: Job, seconds: float, threads: int, stop: Callable[[], None]) -> tuple[bool, int]:
@@ -200,7 +203,7 @@ class Team:
         words, field = self._words, _FIELD
         words[field["failed"]] = 0
         blocks = job.blocks
-        chunk = blocks if members == 1 else max(1, int(CHUNK * blocks / seconds))
+        chunk = blocks if members == 1 else _power_of_two(CHUNK * blocks / seconds)
         if self._described == (job, chunk, members, first_member):
             return
         self._described = None  # while the words are written, which an interrupt may end
@@ -233,6 +236,11 @@ class Team:
     def __del__(self) -> None:
         if hasattr(self, "_workers"):
             self.dismiss()
+
+
+def _power_of_two(x: float) -> int:
+    """The largest power of two up to x, at least 1: it is mostly the same from call to call."""
+    return 1 << max(int(x).bit_length() - 1, 0)
 
 
 def _live(worker: Callable[[int, int], None], memory: object, address: int, number: int) -> None:
