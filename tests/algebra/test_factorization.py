@@ -133,28 +133,35 @@ def sparse_matrix(rng, factors):
 
 
 @pytest.mark.parametrize("factors", FACTORS)
-@pytest.mark.parametrize("blocks", [(1, 0), (3, 1), (5, 4)])
+@pytest.mark.parametrize("blocks", [(1, 0), (3, 1), (5, 4), (30, 25)])
 def test_woodbury_solves_with_the_rows_that_count_in_each_world(blocks, factors):
-    """Rows in blocks of two and of three, some of which count in no world."""
+    """Rows in blocks of two and of three, some of which count in no world. Some worlds have few, others many
+    more than H.
+    """
     rng, n, worlds = np.random.default_rng(sum(blocks)), FACTORS[factors], 11
     H, sizes = sparse_matrix(rng, factors), (2, 3)
     C = [rng.normal(size=(k, m, n)) for k, m in zip(blocks, sizes, strict=True)]
-    counts = [1.0 * (rng.random((worlds, k)) < 0.6) for k in blocks]
+    numbers = [rng.integers(0, k + 1, (worlds, 1)) for k in blocks]
+    counts = [
+        1.0 * ((rng.random((worlds, k)) < 0.6) & (np.arange(k) < own))
+        for k, own in zip(blocks, numbers, strict=True)
+    ]
     counts[0][:, -1] = 0
     b = rng.normal(size=(worlds, n))
 
-    def solution(count, b):
+    def solution(count, number, b):
         roots = []
-        for k, m, own, start in zip(blocks, sizes, C, (0, blocks[0]), strict=True):
+        for k, m, own, start, present in zip(blocks, sizes, C, (0, blocks[0]), number, strict=True):
             if k:
                 rows, flags = stored(own), stored(list(count[start : start + k]))
-                roots.append(
-                    RowRoots(m, flags, k, lambda p, i, r=rows: np.array([r[p, i, j] for j in range(n)]))
-                )
+                row = lambda p, i, r=rows: np.array([r[p, i, j] for j in range(n)])  # noqa: E731
+                roots.append(RowRoots(m, flags, present, k, row))
         return Woodbury.of(factors(H), roots).solve(b)
 
     all_counts = np.concatenate(counts, axis=1)
-    compiled = compile_function(solution, {"count": sum(blocks), "b": n}, threads=1)(all_counts, b)
+    number = np.concatenate(numbers, axis=1) * 1.0
+    inputs = {"count": sum(blocks), "number": 2, "b": n}
+    compiled = compile_function(solution, inputs, threads=1)(all_counts, number, b)
     for w in range(worlds):
         chosen = np.concatenate(
             [own[flags[w] > 0].reshape(-1, n) for own, flags in zip(C, counts, strict=True)]
@@ -162,7 +169,9 @@ def test_woodbury_solves_with_the_rows_that_count_in_each_world(blocks, factors)
         expected = np.linalg.solve(H + chosen.T @ chosen, b[w])
         np.testing.assert_allclose(compiled[w], expected, rtol=1e-7, atol=1e-9)
         if w < 3:
-            np.testing.assert_allclose(solution(all_counts[w], b[w]), expected, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(
+                solution(all_counts[w], number[w], b[w]), expected, rtol=1e-7, atol=1e-9
+            )
 
 
 @cases

@@ -4,6 +4,7 @@ MuJoCo.
 
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -125,3 +126,58 @@ def test_compiled_accelerations_of_heaps_equal_those_on_floats(count, cone):
         touching += len(found.forces)
         np.testing.assert_allclose(a[k], found.acceleration, atol=1e-8 * np.abs(found.acceleration).max())
     assert touching > 2 * count
+
+
+def arms(cone, condim, pairs=8, spheres=3):
+    """MJCF of two arms of eight hinges beside each other, with spheres along their links."""
+
+    def link(arm, k):
+        balls = "".join(f'<geom type="sphere" size=".08" pos="{0.1 * j} 0 0"/>' for j in range(spheres))
+        axis = "0 0 1" if k % 2 == 0 else "0 1 0"
+        inner = link(arm, k + 1) if k + 1 < pairs else ""
+        place = f"0 {0.1 * arm} 0" if k == 0 else f"{0.1 * spheres} 0 0"
+        return f'<body pos="{place}"><joint axis="{axis}" damping=".1"/>{balls}{inner}</body>'
+
+    options = f'<option cone="{cone}" tolerance="1e-14" iterations="200" ls_tolerance="1e-6"/>'
+    default = f'<default><geom condim="{condim}" friction=".6 .01 .01"/></default>'
+    bodies = "".join(link(arm, 0) for arm in range(2))
+    return f"<mujoco>{options}{default}<worldbody>{bodies}</worldbody></mujoco>"
+
+
+@pytest.mark.parametrize(
+    ("cone", "condim"), [("pyramidal", 3), ("elliptic", 3), ("elliptic", 6), ("pyramidal", 1)]
+)
+def test_worlds_with_few_and_with_many_contacts_between_links_are_mujocos(cone, condim):
+    """Steps of worlds with up to some 70 contacts, several rows for each velocity, beside others with few or
+    none.
+    """
+    text, worlds = arms(cone, condim), 11
+    model = mujoco.MjModel.from_xml_string(text)
+    mechanism = read_mjcf("arms.xml", strict=False, text=text)
+    rng = np.random.default_rng(condim)
+    q = rng.normal(size=(worlds, 16)) * np.linspace(0, 0.6, worlds)[:, None]
+    q[:, 0] += np.linspace(0, -0.5, worlds)
+    v = 0.3 * rng.normal(size=(worlds, 16))
+    expected, counts = np.empty_like(v), []
+    for k in range(worlds):
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = q[k], v[k]
+        mujoco.mj_step(model, data)
+        expected[k] = data.qvel
+        counts.append(data.ncon)
+    assert min(counts) < 5 and max(counts) > 60
+    found = stepped(mechanism, q, v)
+    scale = np.maximum(1, np.abs(expected - v).max(axis=1, keepdims=True))
+    assert (np.abs(found - expected) / scale).max() < 1e-7
+    order = rng.permutation(worlds)
+    assert np.array_equal(stepped(mechanism, q[order], v[order]), found[order])  # in other lanes
+    assert np.array_equal(stepped(mechanism, q[:1], v[:1]), found[:1])
+
+
+def stepped(mechanism, q, v):
+    """The velocities after a step."""
+    run = zw.Worlds(mechanism, len(q), threads=1)
+    run.reset(q=q, v=v)
+    run.step()
+    assert not run.failed.any()
+    return run.v.copy()

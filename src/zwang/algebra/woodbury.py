@@ -1,9 +1,13 @@
-"""The solver of H + C^T C for rows C whose number is known only at run time, by Woodbury's identity.
+"""The solver of H + C^T C for rows C whose number is known only at run time, from the factors H = L^T d L.
 
-    (H + C^T C)^-1 = H^-1 - H^-1 C^T (C H^-1 C^T + 1)^-1 C H^-1
+With the rows X = C L^-1 it is, by Woodbury's identity or directly,
 
-Its cost grows with the number of rows, not with the fill-in that they would cause in H. C H^-1 C^T is the
-Delassus matrix of the rows. Source: Golub, Van Loan, Matrix Computations (2013), Sec. 2.1.4.
+    (H + C^T C)^-1 = L^-1 (d^-1 - d^-1 X^T (X d^-1 X^T + 1)^-1 X d^-1) L^-T    few rows
+                   = L^-1 (d + X^T X)^-1 L^-T                                  many rows
+
+Each world uses the form that suits its number of rows, so that the cost does not grow with the fill-in that
+the rows would cause in H, nor with the cube of their number. X d^-1 X^T is the Delassus matrix of the rows.
+Source: Golub, Van Loan, Matrix Computations (2013), Sec. 2.1.4.
 """
 
 from __future__ import annotations
@@ -15,9 +19,22 @@ import numpy as np
 
 from zwang.algebra.dynamic_ldlt import SIDE, solve_dynamic_ldlt
 from zwang.algebra.norms import by_precision
-from zwang.scalar import ActiveIndices, MutableArray, empty, fori_loop, sqrt, table, where
+from zwang.scalar import (
+    ActiveIndices,
+    MutableArray,
+    cond,
+    empty,
+    fori_loop,
+    lane_maximum,
+    logical_not,
+    maximum,
+    sqrt,
+    table,
+    where,
+)
 
 SINGULAR = 1e-14, 1e-6  # of a pivot, relative to its entry of W, in double and single precision
+FEW = 2  # rows of a world, relative to the order of H: neighbours that differ take the time of both forms
 
 
 class LDLFactors(Protocol):
@@ -38,79 +55,140 @@ class LDLFactors(Protocol):
 
 
 class RowRoots(NamedTuple):
-    """Rows of C in blocks of m: row(k, i) (n,), row i of block k. counts (size,): 1 for each of the first
-    `blocks` blocks that counts in a world, else 0.
+    """Rows of C in blocks of m: row(k, i) (n,), row i of block k. number: how many blocks a world has, of the
+    first `blocks`; counts (size,): 1 for each of these that counts in it, else 0.
     """
 
     m: int
     counts: MutableArray
+    number: Any
     blocks: Any
     row: Callable[[Any, int], np.ndarray]
+
+    @property
+    def size(self) -> int:
+        """The largest number of rows."""
+        return self.m * self.counts.shape[0]
+
+    def of_worlds(self, condition: Any, most: int) -> RowRoots:
+        """The first blocks, as many as a world has, at most `most`, for which the condition holds."""
+        return self._replace(blocks=lane_maximum(where(condition, self.number, 0.0), most))
 
 
 class Woodbury(NamedTuple):
     """The solver of H + C^T C.
 
-    X (size, m): the rows L^-T C_i^T of the rows i that count in some world, where size is a multiple of the
-    side of blocks and `blocks` the number of blocks with rows; zeros where a row does not count in a world.
-    A (size, size): the lower triangle of X d^-1 X^T + 1.
+    X (rows, m): the first rows L^-T C_i^T, all of them in worlds with few rows; zeros where a row does not
+    count in a world. A (size, size): the lower triangle of X d^-1 X^T + 1 or, in worlds with many rows, of
+    d + X^T X, and then of ones; order: the number of its blocks of rows. has_many: whether the world has
+    many rows.
     """
 
     H: LDLFactors
-    blocks: Any
     X: MutableArray
     A: MutableArray
+    order: Any
+    has_many: Any
 
     @staticmethod
     def of(H: LDLFactors, roots: Sequence[RowRoots]) -> Woodbury:
         """The solver with the rows of all these blocks that count in some world."""
-        width = len(H.reciprocals)
-        X = empty((padded(sum(own.m * own.counts.shape[0] for own in roots)), width))
-        number: Any = 0
-        for own in roots:
-            X, number = _with_rows(X, number, H, own)
-        blocks = _quotient(number, X.shape[0], SIDE)
+        width, rows = len(H.reciprocals), sum(own.size for own in roots)
+        if rows <= FEW * width:
+            X, count = _counting_rows(H, roots, (padded(rows), width))
+            order = _quotient(count, X.shape[0], SIDE)
+            X = _padded_rows(X, count, order)
+            return Woodbury(H, X, _delassus_matrix(X, H.reciprocals, order, X.shape[0]), order, False)
+        has_many = sum(own.m * own.number for own in roots) > 1.0 * FEW * width
+        most = [min(own.size, FEW * width) // own.m for own in roots]
+        size = padded(max(sum(own.m * k for own, k in zip(roots, most, strict=True)), width))
+        few = [own.of_worlds(logical_not(has_many), k) for own, k in zip(roots, most, strict=True)]
+        X, count = _counting_rows(H, few, (padded(max(rows, size)), width))
+        of_squares = where(has_many, padded(width) / SIDE, 0.0)
+        order = lane_maximum(maximum(1.0 * _quotient(count, X.shape[0], SIDE), of_squares), size // SIDE)
+        X = _padded_rows(X, count, order)
 
-        def pad(i: Any, X: MutableArray) -> MutableArray:
-            for j in range(width):
-                X = X.set((i, j), 0.0)
-            return X
+        def with_squares(A: MutableArray) -> MutableArray:
+            many = [own.of_worlds(has_many, own.size // own.m) for own in roots]
+            Y, count = _counting_rows(H, many, (rows, padded(width)))
+            A = _cleared(A, has_many, order)
+            for j, x in enumerate(H.reciprocals):
+                A = A.set((j, j), where(has_many, 1 / x, A[j, j]))
+            return _with_squares(A, Y, count, has_many)
 
-        X = fori_loop(number, SIDE * blocks, pad, X)
-        return Woodbury(H, blocks, X, _delassus_matrix(X, H.reciprocals, blocks))
+        A = _delassus_matrix(X, H.reciprocals, order, size)
+        return Woodbury(H, X, cond(has_many, with_squares, lambda A: A, A), order, has_many)
 
     def solve(self, b: Any) -> np.ndarray:
-        """x (n,) of (H + J^T D J) x = b.
+        """x (n,) of (H + C^T C) x = b.
 
-        With y = L^-T b, the forces are f = A^-1 X d^-1 y, and x = L^-1 d^-1 (y - X^T f).
+        With y = L^-T b, the forces are f = A^-1 X d^-1 y, and x = L^-1 d^-1 (y - X^T f); or x = L^-1 A^-1 y.
         """
-        X, size = self.X, self.X.shape[0]
+        X, d_inverse, size = self.X, self.H.reciprocals, self.A.shape[0]
         y = self.H.solve_transposed(b)
-        scaled = y * self.H.reciprocals
+        scaled, own = y * d_inverse, empty(size)
+        if self.has_many is not False:
+
+            def enter(own: MutableArray) -> MutableArray:
+                for j in range(size):
+                    own = own.set(j, y[j] if j < len(y) else 0.0)
+                return own
+
+            own = cond(self.has_many, enter, lambda own: own, own)
 
         def right(i: Any) -> Any:
-            return sum(X[i, j] * x for j, x in enumerate(scaled))
+            found = sum(X[i, j] * x for j, x in enumerate(scaled))
+            return found if self.has_many is False else where(self.has_many, own[i], found)
 
-        f = solve_dynamic_ldlt(self.blocks, size // SIDE, lambda i, j: self.A[i, j], right)
+        f = solve_dynamic_ldlt(self.order, size // SIDE, lambda i, j: self.A[i, j], right)
 
         def subtract(i: Any, y: np.ndarray) -> np.ndarray:
             return np.array([x - X[i, j] * f[i] for j, x in enumerate(y)])
 
-        return self.H.solve_scaled(fori_loop(0, SIDE * self.blocks, subtract, y))
+        def of_many(rest: np.ndarray) -> np.ndarray:
+            return np.array([where(self.has_many, f[j] / d_inverse[j], x) for j, x in enumerate(rest)])
+
+        rest = fori_loop(0, SIDE * self.order, subtract, y)
+        return self.H.solve_scaled(cond(self.has_many, of_many, lambda rest: rest, rest))
+
+
+def _counting_rows(
+    H: LDLFactors, roots: Sequence[RowRoots], shape: tuple[int, int]
+) -> tuple[MutableArray, Any]:
+    """The rows L^-T C_i^T that count in some world, zeros in the others, and columns of zeros, in an array of
+    this shape; and how many these are.
+    """
+    X, number = empty(shape), 0
+    for own in roots:
+        X, number = _with_rows(X, number, H, own)
+    return X, number
 
 
 def _with_rows(X: MutableArray, first: Any, H: LDLFactors, own: RowRoots) -> tuple[MutableArray, Any]:
     """X with the rows of blocks from row `first` on, and the number of the row after them."""
-    chosen = ActiveIndices(own.counts, own.blocks)
+    chosen, width = ActiveIndices(own.counts, own.blocks), len(H.reciprocals)
 
     def enter(p: Any, X: MutableArray) -> MutableArray:
         k = chosen[p]
         for i in range(own.m):
-            for j, x in enumerate(H.solve_transposed(own.row(k, i))):
-                X = X.set((first + own.m * p + i, j), where(own.counts[k] > 0, x, 0.0))
+            row = H.solve_transposed(own.row(k, i))
+            for j in range(X.shape[1]):
+                x = where(own.counts[k] > 0, row[j], 0.0) if j < width else 0.0
+                X = X.set((first + own.m * p + i, j), x)
         return X
 
     return fori_loop(0, chosen.count, enter, X), first + own.m * chosen.count
+
+
+def _padded_rows(X: MutableArray, count: Any, order: Any) -> MutableArray:
+    """X with rows of zeros from row `count` on."""
+
+    def pad(i: Any, X: MutableArray) -> MutableArray:
+        for j in range(X.shape[1]):
+            X = X.set((i, j), 0.0)
+        return X
+
+    return fori_loop(count, SIDE * order, pad, X)
 
 
 def padded(n: int) -> int:
@@ -134,15 +212,17 @@ def upper_root(W: np.ndarray) -> dict[tuple[int, int], Any]:
     return C
 
 
-def _delassus_matrix(X: MutableArray, reciprocals: Any, blocks: Any) -> MutableArray:
-    """The lower triangle of X d^-1 X^T + 1, block by block: few numbers are read for many products."""
-    size, width = X.shape
+def _delassus_matrix(X: MutableArray, d_inverse: Any, order: Any, size: int) -> MutableArray:
+    """The lower triangle of X d^-1 X^T + 1 (size, size), block by block: few numbers are read for many
+    products.
+    """
+    width = X.shape[1]
     whole = [(a, b) for a in range(SIDE) for b in range(SIDE)]
     lower = [(a, b) for a, b in whole if b <= a]
 
     def block_row(K: Any, A: MutableArray) -> MutableArray:
         rows = [SIDE * K + c for c in range(SIDE)]
-        scaled = [[X[k, j] * reciprocals[j] for j in range(width)] for k in rows]
+        scaled = [[X[k, j] * d_inverse[j] for j in range(width)] for k in rows]
 
         def block(J: Any, A: MutableArray, entries: list[tuple[int, int]] = whole) -> MutableArray:
             columns = [SIDE * J + c for c in range(SIDE)]
@@ -156,7 +236,42 @@ def _delassus_matrix(X: MutableArray, reciprocals: Any, blocks: Any) -> MutableA
 
         return block(K, fori_loop(0, K, block, A), lower)
 
-    return fori_loop(0, blocks, block_row, empty((size, size)))
+    return fori_loop(0, order, block_row, empty((size, size)))
+
+
+def _cleared(A: MutableArray, condition: Any, order: Any) -> MutableArray:
+    """A with the lower triangle of the unit matrix in worlds for which the condition holds."""
+
+    def row(i: Any, A: MutableArray) -> MutableArray:
+        A = fori_loop(0, i, lambda j, A: A.set((i, j), where(condition, 0.0, A[i, j])), A)
+        return A.set((i, i), where(condition, 1.0, A[i, i]))
+
+    return fori_loop(0, SIDE * order, row, A)
+
+
+def _with_squares(A: MutableArray, Y: MutableArray, count: Any, condition: Any) -> MutableArray:
+    """A with the lower triangle of Y^T Y, of `count` rows, added block by block in worlds for which the
+    condition holds.
+    """
+
+    def block_row(K: Any, A: MutableArray) -> MutableArray:
+        def block(J: Any, A: MutableArray) -> MutableArray:
+            rows, columns = ([SIDE * B + c for c in range(SIDE)] for B in (K, J))
+            entries = [(k, l) for k in rows for l in columns]
+
+            def add(i: Any, sums: list[Any]) -> list[Any]:
+                left, right = [Y[i, k] for k in rows], [Y[i, l] for l in columns]
+                products = [x * y for x in left for y in right]
+                return [x + y for x, y in zip(sums, products, strict=True)]
+
+            sums = fori_loop(0, count, add, [0.0 for _ in entries])
+            for (k, l), x in zip(entries, sums, strict=True):
+                A = A.set((k, l), A[k, l] + where(condition, x, 0.0))
+            return A
+
+        return fori_loop(0, K + 1, block, A)
+
+    return fori_loop(0, Y.shape[1] // SIDE, block_row, A, unroll=False)
 
 
 def _quotient(n: Any, most: int, divisor: int) -> Any:

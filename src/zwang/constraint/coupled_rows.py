@@ -23,7 +23,7 @@ from zwang.scalar.compact_loop import Appender, compact, pack_signs, unpack_sign
 
 FEWEST_VELOCITIES = 8  # of a tree on average: trees of more than a free body
 MOST_PATH_LINKS = 3000  # from all links to the world, up to which the code is small enough for them
-MOST_ROWS = 512  # of a world that are active at once: their Delassus matrix grows with the square
+MOST_ROWS = 2048  # of a world that are active at once: the memory of its rows, of which few are used
 
 
 class Gathering(NamedTuple):

@@ -397,7 +397,7 @@ class PrimalCost:
             J = rows.axes(k)
             return np.array([C[k * len(places) + places[i, j]] for j in range(i, m)]) @ J[i:]
 
-        return total, RowRoots(m, counts, rows.blocks, root)
+        return total, RowRoots(m, counts, rows.items.count, rows.blocks, root)
 
     def _with_link_forces(self, total: MutableArray) -> np.ndarray:
         """Generalised forces (nv,), of an array of these and of the wrenches on links."""
