@@ -112,7 +112,10 @@ def test_distances_are_between_bounds_that_meet(kinds):
         assert apart.sum() > 5_000
         first, second = poses.inside(0, first), poses.inside(1, second)
         between = np.linalg.norm(second - first, axis=1)
-        assert np.abs((between - signed) / scale)[apart].max() < 1e-10
+        # where Newton's method fails, as at some rims, the points are those of the search, whose tolerance is
+        # 1e-10 of the size along the normal
+        errors = np.abs((between - signed) / scale)[apart]
+        assert np.quantile(errors, 0.999) < 1e-12 and errors.max() < 5e-10
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)

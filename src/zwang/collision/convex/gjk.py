@@ -65,20 +65,25 @@ def select_array(condition: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def closest_to_origin(
-    a: ConvexShape, b: ConvexShape, scale: Any, direction: np.ndarray, reach: Any = None
-) -> Simplex:
+    a: ConvexShape, b: ConvexShape, scale: Any, direction: np.ndarray, reach: Any = None,
+    points: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Simplex:  # fmt: skip
     """The point of b - a nearest to the origin, by the algorithm of Gilbert, Johnson and Keerthi.
 
     direction (3,): unit vector in which the search begins, from a to b. reach: distance [m] beyond which the
-    nearest point does not matter: the search ends with a direction that separates the shapes by more.
+    nearest point does not matter: the search ends with a direction that separates the shapes by more. points:
+    four points of b - a and those of a, (4, 3) each, from which the search begins instead.
     """
-    start = a.support(direction)
-    w = b.support(-direction) - start
-    one = np.array([1, 0, 0, 0]) * 1.0
-    tolerance, overlapping = (scale * by_precision(start[0], *x) for x in (TOLERANCE, OVERLAP))
-    state = Simplex(
-        np.array([w] * 4), np.array([start] * 4), one, w, direction * 1.0, -inner(direction, w), True, 0.0
-    )
+    if points is None:
+        start = a.support(direction)
+        points = np.array([b.support(-direction) - start] * 4), np.array([start] * 4)
+        weights = np.array([1, 0, 0, 0]) * 1.0
+    else:
+        weights = nearest_weights(points[0])
+    W, A = points
+    nearest = weights @ W
+    tolerance, overlapping = (scale * by_precision(nearest[0], *x) for x in (TOLERANCE, OVERLAP))
+    state = Simplex(W, A, weights, nearest, direction * 1.0, -inner(direction, nearest), True, 0.0)
 
     def iterate(s: Simplex) -> Simplex:
         v = s.nearest
@@ -112,15 +117,16 @@ def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
 
 
 def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
-    """The simplex with a new point in place of the one of least weight, and its point nearest to the
-    origin.
+    """The simplex with a new point last, without that of least weight, and its point nearest to the origin.
+
+    A point of the others alone is not nearer than before.
     """
     least = [_is_least(s.weights, k) for k in range(4)]
-    W = np.array([[where(least[k], new, old) for new, old in zip(w, s.W[k], strict=True)] for k in range(4)])
-    A = np.array(
-        [[where(least[k], new, old) for new, old in zip(point, s.A[k], strict=True)] for k in range(4)]
+    W, A = (
+        np.array([*(select_array(least[k], old[3], old[k]) for k in range(3)), new])
+        for new, old in ((w, s.W), (point, s.A))
     )
-    weights = nearest_weights(W)
+    weights = nearest_weights(W, with_last=True)
     return s._replace(W=W, A=A, weights=weights, nearest=weights @ W)
 
 
@@ -133,14 +139,16 @@ def _is_least(weights: np.ndarray, k: int) -> Any:
     return inside_all
 
 
-def nearest_weights(W: np.ndarray) -> np.ndarray:
-    """Weights of the point of a tetrahedron that is nearest to the origin.
+def nearest_weights(W: np.ndarray, *, with_last: bool = False) -> np.ndarray:
+    """Weights of the point of a tetrahedron that is nearest to the origin; with_last: of the points that are
+    not on the side opposite the last corner.
 
     The point lies on an edge, in the interior of a triangle, or is the origin itself.
     """
-    best, square = np.array([1, 0, 0, 0]) * 1.0, inner(W[0], W[0])
-    sides = [_edge(W, i, j) for i, j in combinations(range(4), 2)]
-    sides += [_triangle(W, *chosen) for chosen in combinations(range(4), 3)]
+    first = 3 if with_last else 0
+    best, square = np.eye(4)[first], inner(W[first], W[first])
+    parts = [chosen for n in (2, 3) for chosen in combinations(range(4), n) if 3 in chosen or not with_last]
+    sides = [(_edge if len(chosen) == 2 else _triangle)(W, *chosen) for chosen in parts]
     for weights, valid in [*sides, _tetrahedron(W)]:
         v = weights @ W
         candidate = inner(v, v)

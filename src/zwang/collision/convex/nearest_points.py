@@ -151,7 +151,7 @@ def _iterated(a: ConvexShape, b: ConvexShape, reach: Any = None) -> tuple[Neares
     found = cond(
         logical_or(separated, is_found),
         apart,
-        lambda _: penetration_of(a, b, scale, _least_overlap_of(simplex)),
+        lambda _: penetration_of(a, b, scale, simplex),
         length,
     )
     first, second = found.weights @ found.A, found.weights @ found.B
@@ -185,20 +185,22 @@ class OverlapSearch(NamedTuple):
     directions: Any
 
 
-def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDirection) -> Contacting:
-    """Normal of least penetration, and the points of a and b on it. first: a direction to begin with.
+def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, simplex: Simplex) -> Contacting:
+    """Normal of least penetration, and the points of a and b on it. simplex: a direction and points to begin
+    with.
 
     A local minimum of the overlap is found from the best of several directions. If it is deep, there may be
     others, and the expanding polytope algorithm finds the best one.
     """
-
+    first = _least_overlap_of(simplex)
     progress, aligned = (scale * by_precision(first.overlap, *x) for x in (PROGRESS, ALIGNED))
 
     def turn(now: OverlapSearch) -> OverlapSearch:
         """The nearest points of the shapes moved apart, and a better direction along the turn to theirs."""
         least = now.least
         shift = least.normal * (least.overlap + SEPARATION * scale)
-        simplex = closest_to_origin(a, b.moved(shift), scale, least.normal)
+        A, B, _ = now.on_it
+        simplex = closest_to_origin(a, b.moved(shift), scale, least.normal, points=(B - A + shift, A))
         n, least = unit(simplex.nearest)[0], least.with_kept_points(shift - simplex.W)
         turned = direction_along_turn(a, b, least.normal, n, least.points)
         accepted = less_equal(turned.overlap, least.overlap + progress)
@@ -232,7 +234,7 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, first: OverlapDir
         is_deep = logical_and(logical_not(now.is_global), less(SHALLOW * scale, now.least.overlap))
         return logical_and(logical_or(now.moves, is_deep), less(now.directions, PENETRATION_ITERATIONS))
 
-    nothing = np.zeros((4, 3)) * 1.0, np.zeros((4, 3)) * 1.0, np.zeros(4) * 1.0
-    start = OverlapSearch(initial_direction(a, b, first), nothing, True, False, 0.0)
+    points = simplex.A, simplex.A + simplex.W, simplex.weights
+    start = OverlapSearch(initial_direction(a, b, first), points, True, False, 0.0)
     end = while_loop(is_open, lambda now: OverlapSearch(*cond(now.moves, turn, search, now)), start)
     return Contacting(end.least.normal, *end.on_it)
