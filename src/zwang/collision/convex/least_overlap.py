@@ -55,8 +55,15 @@ def better(a: ConvexShape, b: ConvexShape, n: np.ndarray, best: OverlapDirection
         normal = select_array(shorter, n * 1.0, best.normal)
         return OverlapDirection(normal, where(shorter, new, best.overlap), np.array(points))
 
-    bound = reduce(maximum, [inner(n, w) for w in best.points])
-    return cond(less(bound, best.overlap), compared, lambda best: best, best)
+    def bound(points: np.ndarray) -> Any:
+        return reduce(maximum, [inner(n, w) for w in points])
+
+    # mostly the points that stay suffice to exclude the direction
+    first = bound(best.points[:KEPT])
+    least = cond(
+        less(first, best.overlap), lambda x: maximum(x, bound(best.points[KEPT:])), lambda x: x, first
+    )
+    return cond(less(least, best.overlap), compared, lambda best: best, best)
 
 
 def direction_along_turn(
