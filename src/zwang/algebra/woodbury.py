@@ -35,6 +35,7 @@ from zwang.scalar import (
 
 SINGULAR = 1e-14, 1e-6  # of a pivot, relative to its entry of W, in double and single precision
 FEW = 2  # rows of a world, relative to the order of H: neighbours that differ take the time of both forms
+ONE_FORM = 640  # possible rows up to which no world uses the form for many: its code costs 4 % of a step
 
 
 class LDLFactors(Protocol):
@@ -94,7 +95,7 @@ class Woodbury(NamedTuple):
     def of(H: LDLFactors, roots: Sequence[RowRoots]) -> Woodbury:
         """The solver with the rows of all these blocks that count in some world."""
         width, rows = len(H.reciprocals), sum(own.size for own in roots)
-        if rows <= FEW * width:
+        if rows <= max(ONE_FORM, FEW * width):
             X, count = _counting_rows(H, roots, (padded(rows), width))
             order = _quotient(count, X.shape[0], SIDE)
             X = _padded_rows(X, count, order)
