@@ -452,13 +452,7 @@ class Worlds:
             x[chosen] = part.reshape(len(chosen), *x.shape[1:])
 
     def _set_control(self, control: npt.ArrayLike | Mapping[str, Any]) -> None:
-        if type(control) is np.ndarray and control.dtype is self.control.dtype:
-            try:
-                self.control[...] = control  # what follows takes as long as a step of a small mechanism
-                return
-            except ValueError:  # for its shape; told below
-                pass
-        if isinstance(control, Mapping):
+        if type(control) is not np.ndarray and isinstance(control, Mapping):  # to ask the latter takes long
             check_input_names(control, control_names(self.mechanism))
             for k, name in enumerate(control_names(self.mechanism)):
                 if name in control:
