@@ -111,6 +111,11 @@ def in_blocks_by_lane(H):
     return matrix.factors(array)
 
 
+def reader(rows, n):
+    """The function of a block and of a row in it to this row (n,) of an array."""
+    return lambda k, i: np.array([rows[k, i, j] for j in range(n)])
+
+
 def tree_of_four(H):
     """The factors of a matrix with the sparsity of a small tree."""
     return factor(H, [-1, 0, 1, 1])
@@ -157,8 +162,7 @@ def test_woodbury_solves_with_the_rows_that_count_in_each_world(monkeypatch, one
         for k, m, own, start, present in zip(blocks, sizes, C, (0, blocks[0]), number, strict=True):
             if k:
                 rows, flags = stored(own), stored(list(count[start : start + k]))
-                row = lambda p, i, r=rows: np.array([r[p, i, j] for j in range(n)])  # noqa: E731
-                roots.append(RowRoots(m, flags, present, k, row))
+                roots.append(RowRoots(m, flags, present, k, reader(rows, n)))
         return Woodbury.of(factors(H), roots).solve(b)
 
     all_counts = np.concatenate(counts, axis=1)

@@ -68,7 +68,7 @@ class Job:
     in a block, which is computed as a whole.
     """
 
-    function: Callable[[int, int, int, int], bool]
+    function: Callable[..., bool]
     address: int
     context: int
     kernel: int
@@ -85,7 +85,7 @@ class Job:
         """Does the job in this thread; returns whether it succeeded. The arguments are converted once."""
         address, word = ctypes.c_void_p, ctypes.c_int64
         arguments = address(self.context), word(0), word(self.worlds), address(self.kernel)
-        return partial(self.function, *arguments)  # type: ignore[arg-type]
+        return partial(self.function, *arguments)
 
 
 def run_job(job: Job, seconds: float, threads: int, stop: Callable[[], None]) -> tuple[bool, int]:
