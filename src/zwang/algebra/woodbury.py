@@ -26,8 +26,8 @@ from zwang.scalar import (
     empty,
     fori_loop,
     lane_maximum,
-    logical_not,
     maximum,
+    minimum,
     sqrt,
     table,
     where,
@@ -35,7 +35,6 @@ from zwang.scalar import (
 
 SINGULAR = 1e-14, 1e-6  # of a pivot, relative to its entry of W, in double and single precision
 FEW = 2  # rows of a world, relative to the order of H: neighbours that differ take the time of both forms
-ONE_FORM = 640  # possible rows up to which no world uses the form for many: its code costs 4 % of a step
 
 
 class LDLFactors(Protocol):
@@ -71,10 +70,6 @@ class RowRoots(NamedTuple):
         """The largest number of rows."""
         return self.m * self.counts.shape[0]
 
-    def of_worlds(self, condition: Any, most: int) -> RowRoots:
-        """The first blocks, as many as a world has, at most `most`, for which the condition holds."""
-        return self._replace(blocks=lane_maximum(where(condition, self.number, 0.0), most))
-
 
 class Woodbury(NamedTuple):
     """The solver of H + C^T C.
@@ -94,28 +89,33 @@ class Woodbury(NamedTuple):
     @staticmethod
     def of(H: LDLFactors, roots: Sequence[RowRoots]) -> Woodbury:
         """The solver with the rows of all these blocks that count in some world."""
-        width, rows = len(H.reciprocals), sum(own.size for own in roots)
-        if rows <= max(ONE_FORM, FEW * width):
-            X, count = _counting_rows(H, roots, (padded(rows), width))
-            order = _quotient(count, X.shape[0], SIDE)
-            X = _padded_rows(X, count, order)
-            return Woodbury(H, X, _delassus_matrix(X, H.reciprocals, order, X.shape[0]), order, False)
-        has_many = sum(own.m * own.number for own in roots) > 1.0 * FEW * width
-        most = [min(own.size, FEW * width) // own.m for own in roots]
-        size = padded(max(sum(own.m * k for own, k in zip(roots, most, strict=True)), width))
-        few = [own.of_worlds(logical_not(has_many), k) for own, k in zip(roots, most, strict=True)]
-        X, count = _counting_rows(H, few, (padded(max(rows, size)), width))
-        of_squares = where(has_many, padded(width) / SIDE, 0.0)
-        order = lane_maximum(maximum(1.0 * _quotient(count, X.shape[0], SIDE), of_squares), size // SIDE)
+        width = len(H.reciprocals)
+        found = [_counting_rows(H, own) for own in roots]
+        limits, firsts, has_many = [own.size for own in roots], [count for _, count in found], False
+        if sum(limits) > FEW * width:
+            has_many = sum(own.m * own.number for own in roots) > 1.0 * FEW * width
+            limits = [min(own.size, FEW * width) for own in roots]
+            few = [where(has_many, 0.0, own.m * own.number) for own in roots]
+            firsts = [
+                lane_maximum(minimum(x, 1.0 * count), limit)
+                for x, count, limit in zip(few, firsts, limits, strict=True)
+            ]
+        size = padded(max(sum(limits), width))
+        X, count, number = _joined(found, firsts, size)
+        order, of_many = _quotient(number, sum(limits), SIDE), where(has_many, padded(width) / SIDE, 0.0)
+        if has_many is not False:
+            order = lane_maximum(maximum(1.0 * order, of_many), size // SIDE)
         X = _padded_rows(X, count, order)
+        if len(found) == 1:
+            found = [(X, count)]
 
         def with_squares(A: MutableArray) -> MutableArray:
-            many = [own.of_worlds(has_many, own.size // own.m) for own in roots]
-            Y, count = _counting_rows(H, many, (rows, padded(width)))
             A = _cleared(A, has_many, order)
             for j, x in enumerate(H.reciprocals):
                 A = A.set((j, j), where(has_many, 1 / x, A[j, j]))
-            return _with_squares(A, Y, count, has_many)
+            for rows, count in found:
+                A = _with_squares(A, rows, count, has_many)
+            return A
 
         A = _delassus_matrix(X, H.reciprocals, order, size)
         return Woodbury(H, X, cond(has_many, with_squares, lambda A: A, A), order, has_many)
@@ -153,20 +153,10 @@ class Woodbury(NamedTuple):
         return self.H.solve_scaled(cond(self.has_many, of_many, lambda rest: rest, rest))
 
 
-def _counting_rows(
-    H: LDLFactors, roots: Sequence[RowRoots], shape: tuple[int, int]
-) -> tuple[MutableArray, Any]:
-    """The rows L^-T C_i^T that count in some world, zeros in the others, and columns of zeros, in an array of
-    this shape; and how many these are.
+def _counting_rows(H: LDLFactors, own: RowRoots) -> tuple[MutableArray, Any]:
+    """The rows L^-T C_i^T of the blocks that count in some world, zeros in the others, with columns and space
+    for whole blocks; and how many these are.
     """
-    X, number = empty(shape), 0
-    for own in roots:
-        X, number = _with_rows(X, number, H, own)
-    return X, number
-
-
-def _with_rows(X: MutableArray, first: Any, H: LDLFactors, own: RowRoots) -> tuple[MutableArray, Any]:
-    """X with the rows of blocks from row `first` on, and the number of the row after them."""
     chosen, width = ActiveIndices(own.counts, own.blocks), len(H.reciprocals)
 
     def enter(p: Any, X: MutableArray) -> MutableArray:
@@ -175,10 +165,31 @@ def _with_rows(X: MutableArray, first: Any, H: LDLFactors, own: RowRoots) -> tup
             row = H.solve_transposed(own.row(k, i))
             for j in range(X.shape[1]):
                 x = where(own.counts[k] > 0, row[j], 0.0) if j < width else 0.0
-                X = X.set((first + own.m * p + i, j), x)
+                X = X.set((own.m * p + i, j), x)
         return X
 
-    return fori_loop(0, chosen.count, enter, X), first + own.m * chosen.count
+    X = empty((padded(max(own.size, width)), padded(width)))
+    return fori_loop(0, chosen.count, enter, X), own.m * chosen.count
+
+
+def _joined(
+    found: Sequence[tuple[MutableArray, Any]], firsts: Sequence[Any], size: int
+) -> tuple[MutableArray, Any, Any]:
+    """The first rows of all groups in one array, the number of rows that are defined in it, and the number of
+    these first rows, of which there are at most `size`.
+    """
+    if len(found) == 1:
+        return *found[0], firsts[0]
+    X, number = empty((size, found[0][0].shape[1])), 0
+    for (rows, _), first in zip(found, firsts, strict=True):
+
+        def copy(i: Any, X: MutableArray, rows: MutableArray = rows, start: Any = number) -> MutableArray:
+            for j in range(X.shape[1]):
+                X = X.set((start + i, j), rows[i, j])
+            return X
+
+        X, number = fori_loop(0, first, copy, X), number + first
+    return X, number, number
 
 
 def _padded_rows(X: MutableArray, count: Any, order: Any) -> MutableArray:
@@ -217,7 +228,7 @@ def _delassus_matrix(X: MutableArray, d_inverse: Any, order: Any, size: int) -> 
     """The lower triangle of X d^-1 X^T + 1 (size, size), block by block: few numbers are read for many
     products.
     """
-    width = X.shape[1]
+    width = len(d_inverse)
     whole = [(a, b) for a in range(SIDE) for b in range(SIDE)]
     lower = [(a, b) for a, b in whole if b <= a]
 
