@@ -317,6 +317,14 @@ def test_worlds_of_another_count_have_the_same_programs():
         worlds.with_count(0)
 
 
+def test_the_memory_of_a_world_is_its_state_and_two_bytes_for_each_limit_and_contact():
+    """A step of the walker keeps the status of 20 limits and candidate contacts."""
+    worlds = zw.Worlds(walker(), 256)
+    sizes = [len(pickle.dumps(worlds.with_count(count))) for count in (256, 512)]
+    of_state = worlds.q.shape[1] + worlds.v.shape[1] + worlds.control.shape[1] + 5  # with time and statuses
+    assert (sizes[1] - sizes[0]) / 256 < 8 * of_state + 2 * 30
+
+
 def test_other_libraries_share_the_memory():
     worlds = zw.Worlds(walker(), 5)
     shared = np.from_dlpack(worlds.q)

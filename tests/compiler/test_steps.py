@@ -9,6 +9,7 @@ from zwang import scalar
 from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.errors import ArgumentError, ShapeError, TraceError, UnknownNameError
@@ -161,6 +162,33 @@ def test_carried_values_equal_an_explicit_input_and_output(batch: tuple[int, ...
     newest = force[..., 9:12, 0][..., ::-1].astype(dtype)
     assert np.array_equal(with_carried.state["notes"][..., :3], newest)
     assert np.array_equal(with_carried.state["notes"][..., 3], np.sum(force[..., 0] < 0, axis=-1))
+
+
+def with_integers(x, carried):
+    """Integers that fall and rise by 2,500, and one that rises by 1, where the sign of x is positive."""
+    low, high = carried.state(2, 30_000)
+    code = carried.warm_start(1, 12)[0]
+    moves = scalar.where(x[0] > 0, 1.0, 0.0)
+    carried.keep_state([low - 2500 * moves, high + 2500 * moves])
+    carried.keep([code + moves])
+    return {"x": [x[0] + 0 * (low + high + code)]}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("worlds", [16, 21, 37])
+def test_arrays_of_small_integers_are_read_and_written(worlds: int, dtype: str) -> None:
+    function = compile_function(with_integers, {"x": 1}, dtype=dtype, cache=False, carried="notes")
+    assert [port.largest for port in function.program.inputs] == [0, 30_000]
+    x = np.random.default_rng(3).normal(size=(worlds, 1)).astype(dtype)
+    moves = (x[:, 0] > 0).astype(int)
+    memory = np.full((3, worlds + 3), -7, "int16")  # a row for each element, and space that is not a world's
+    arrays = {"x": x.copy(), "notes": memory[:, :worlds].T}
+    arrays["notes"][:] = 0
+    rollout = Rollout(function, [*arrays.values()], worlds, arrays)
+    for _ in range(3):
+        rollout.run(4)
+    assert np.array_equal(arrays["notes"], np.outer(moves, [-30_000, 30_000, 12]))
+    assert np.array_equal(arrays["x"], x) and (memory[:, worlds:] == -7).all()
 
 
 def test_unused_carried_values_are_not_a_port() -> None:

@@ -37,7 +37,7 @@ def falling_states():
 def warm_start_of(codes):
     """The warm start with these codes, by default the empty one."""
 
-    def warm_start(size):
+    def warm_start(size, largest):
         status = zeros(size)
         for k in range(size if codes is not None else 0):
             status = status.set(k, float(codes[k]))

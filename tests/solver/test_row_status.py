@@ -19,8 +19,8 @@ SEEDS = st.integers(0, 10_000)
 def warm_start_from(codes):
     """A warm start from the given codes of row status."""
 
-    def warm_start(size):
-        assert size == len(codes)
+    def warm_start(size, largest):
+        assert size == len(codes) and max(codes, default=0) <= largest
         stored = zeros(size)
         for k, code in enumerate(codes):
             stored = stored.set(k, float(code))

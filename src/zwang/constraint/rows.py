@@ -27,8 +27,9 @@ from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, divide, empty, is_zero, where
 from zwang.scalar.compact_loop import IndexSet, SingleIndex
 
-WarmStart = Callable[[int], MutableArray]
-"""A warm start: the stored status of n rows, or blocks, given their number n; 0 where none is stored."""
+WarmStart = Callable[[int, int], MutableArray]
+"""A warm start: the stored status of n rows, or blocks, given their number n and the largest status, which is
+an integer; 0 where none is stored."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
 

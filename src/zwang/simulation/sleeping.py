@@ -124,6 +124,11 @@ def next_sleep(rule: SleepRule, state: State, control: Any, numbers: Any, rows: 
     return SleepState(np.array(after), tuple(asleep))
 
 
+def largest_number(trees: int) -> int:
+    """The largest number that one of so many trees keeps."""
+    return int(ASLEEP) + trees - 1
+
+
 def all_asleep(rule: SleepRule, state: State, control: Any, numbers: Any) -> Any:
     """Whether all trees sleep at the beginning of a step, and neither a force nor a velocity wakes them;
     arguments as for `next_sleep`.

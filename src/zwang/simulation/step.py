@@ -145,7 +145,7 @@ class StateDerivative(NamedTuple):
     def warm_start(self) -> Any:
         """The initial guess of the next solution: the row statuses, or for other solvers the acceleration."""
         row_status = self.row_status
-        return self.v_dot if row_status is None else lambda groups: row_status
+        return self.v_dot if row_status is None else lambda size, largest: row_status
 
 
 def step_settings(

@@ -29,7 +29,7 @@ from zwang.scalar import (
 )
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
-from zwang.simulation.sleeping import all_asleep
+from zwang.simulation.sleeping import all_asleep, largest_number
 from zwang.simulation.solver_status import NO_SOLUTION, advanced_monitor, is_recorded
 from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status_if, worst_status
 from zwang.simulation.step import Stage, StepResult, StepSettings, state_derivative, step, step_settings
@@ -45,8 +45,10 @@ class CarriedState(Protocol):
 
     size: int
 
-    def state(self, size: int) -> Any:
-        """`size` numbers of the trees, as the previous step kept them; called before `warm_start`."""
+    def state(self, size: int, largest: int) -> Any:
+        """`size` integers of the trees, up to `largest`, as the previous step kept them; called before
+        `warm_start`.
+        """
         ...
 
     def keep_state(self, values: Any) -> None:
@@ -55,8 +57,8 @@ class CarriedState(Protocol):
 
     @property
     def warm_start(self) -> WarmStart | None:
-        """The function of their number that gives the row statuses, as the previous step kept them; None for
-        no warm start.
+        """The function of their number and the largest that gives the row statuses, as the previous step kept
+        them; None for no warm start.
         """
         ...
 
@@ -73,7 +75,7 @@ class CarriedNumbers:
     def __init__(self, numbers: Any) -> None:
         self.numbers = numbers
 
-    def state(self, size: int) -> Any:
+    def state(self, size: int, largest: int) -> Any:
         """See `CarriedState`."""
         return self.numbers
 
@@ -132,7 +134,8 @@ class StepProgram:
         state, model = State(q, v, z), settings.constraint_model
         t = clock[0] * self.h if clock is not None else None if time is None else time[0]
         runs = status is None or equal(status[0], NONE)
-        sleep = carried.state(settings.sleep.count) if carried and settings.sleep else None
+        trees = settings.sleep.count if settings.sleep else 0
+        sleep = carried.state(trees, largest_number(trees)) if carried and trees else None
 
         def advanced() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)

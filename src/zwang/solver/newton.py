@@ -130,7 +130,7 @@ class _Method(NamedTuple):
         known = None
         if self.warm_start is not None:
             a, smooth_force, idle = np.zeros(cost.nv), -problem.free_force_of(), False
-            known = storage.known(cost, self.warm_start(storage.size))
+            known = storage.known(cost, self.warm_start(storage.size, storage.largest))
         elif start is not None:
             a, smooth_force, idle = np.array(start), cost.smooth_force(start), False
         x = cost.extended(a)

@@ -20,6 +20,7 @@ by a zero; blocks beyond its length start without a status.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -46,16 +47,18 @@ def as_warm_start(start: Any) -> WarmStart | None:
 
 class StatusStorage(NamedTuple):
     """How the status of this number of blocks is kept for the next step: a list of `capacity`, or all of
-    them.
+    them. largest_status: the largest number of a block.
     """
 
     blocks: int
     capacity: int
+    largest_status: int
 
     @staticmethod
     def of(primal: PrimalCost) -> StatusStorage:
         """The storage for the blocks of a problem."""
-        return StatusStorage(primal.block_count, LISTED_PER_VELOCITY * primal.nv)
+        largest = max((_largest_status(group.rows.kinds) for group in primal.groups), default=0)
+        return StatusStorage(primal.block_count, LISTED_PER_VELOCITY * primal.nv, largest)
 
     @property
     def is_list(self) -> bool:
@@ -66,6 +69,11 @@ class StatusStorage(NamedTuple):
     def size(self) -> int:
         """The number of numbers that are kept."""
         return 2 * self.capacity if self.is_list else self.blocks
+
+    @property
+    def largest(self) -> int:
+        """The largest of the numbers that are kept."""
+        return max(self.largest_status, self.blocks) if self.is_list else self.largest_status
 
     def known(self, primal: PrimalCost, kept: MutableArray) -> MutableArray:
         """The status (blocks,) that was kept, defined for active blocks."""
@@ -107,6 +115,11 @@ class StatusStorage(NamedTuple):
     def unknown(self) -> MutableArray:
         """The status (blocks,) before that of the active blocks is stored."""
         return (empty if self.is_list else zeros)(self.blocks)
+
+
+def _largest_status(kinds: tuple[str, ...]) -> int:
+    """The largest status of a block of rows of these kinds: the number of combinations of their digits."""
+    return 2 if "cone" in kinds else math.prod(BASES[kind] for kind in kinds)
 
 
 def encode_status(

@@ -386,11 +386,11 @@ class Worlds:
 
     def _allocate(self, start: InitialState) -> None:
         """The memory of the state, the control, the parameters and the observation."""
-        ports = {port.name: port.size for port in self._step.program.inputs}
+        ports = {port.name: port for port in self._step.program.inputs}
         m, dtype, n = self.mechanism, self._step.dtype, self.count
-        check_memory(n, 1, sum(ports.values()) + sample_size(m))
+        check_memory(n, 1, sum(port.size for port in ports.values()) + sample_size(m))
         lanes = self._step.lanes
-        self._inputs = lane_major_arrays(ports, n, dtype, lanes)
+        self._inputs = lane_major_arrays([*ports.values()], n, dtype, lanes)
         parts = ("clock", "status", "q", "v", "z", "solver", STAGE, WARM_START)
         self._state = {name: self._inputs[name] for name in parts if name in ports}
         if "solver" in self._state:
@@ -408,7 +408,7 @@ class Worlds:
             x[:] = self._first_commands[name]
         self._observation = {name: aligned_array((n, *shape), dtype) for name, shape in self._layout.items()}
         kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
-        self._before = lane_major_arrays({name: ports[name] for name in kept}, n, dtype, lanes)
+        self._before = lane_major_arrays([ports[name] for name in kept], n, dtype, lanes)
 
     def _bind(self) -> None:
         """The rollout of the step, which the observation follows in the same call, with these buffers."""

@@ -166,18 +166,20 @@ class CarriedValues:
     start.
 
     The size of the warm start is determined by the first and only call of `warm_start`, which follows that
-    of `state`, if there is one.
+    of `state`, if there is one. largest: a bound of the absolute values, if all of them are integers.
     """
 
     def __init__(self, graph: Graph, port: int) -> None:
         self._graph, self._port = graph, port
         self.size = 0
+        self._largest: list[int] = []
         self._first: Any = ()
         self._state: Any = ()
         self._kept: Any = ()
 
-    def state(self, size: int) -> np.ndarray:
+    def state(self, size: int, largest: int = 0) -> np.ndarray:
         """The `size` values that the previous step stored with `keep_state`."""
+        self._largest.append(largest)
         self._first = self._state = _input(self._graph, self._port, (size,))
         return self._first
 
@@ -185,13 +187,14 @@ class CarriedValues:
         """Store the state for the next step."""
         self._state = values
 
-    def warm_start(self, size: int) -> scalar.MutableArray:
+    def warm_start(self, size: int, largest: int = 0) -> scalar.MutableArray:
         """The `size` values that the previous step stored with `keep`. Raises TraceError at a second call."""
         if self.size:
             raise TraceError(
                 f"{user_line()}: warm_start() of the carried values is called twice: "
                 "pass on the result of the first call"
             )
+        self._largest.append(largest)
         self.size, values = size, traced_control_flow.new_array(self._graph, (size,), uninitialised=True)
         for k, value in enumerate(_input(self._graph, self._port, (self.total,))[len(self._first) :]):
             values = values.set(k, value)
@@ -205,6 +208,11 @@ class CarriedValues:
     def total(self) -> int:
         """The number of all values."""
         return len(self._first) + self.size
+
+    @property
+    def largest(self) -> int:
+        """A bound of the absolute values of all, which are integers; 0 if they are not."""
+        return 0 if 0 in self._largest else max(self._largest, default=0)
 
     @property
     def stored(self) -> Any:
@@ -249,10 +257,14 @@ def trace(
         shapes, outputs = {**shapes, carried: (values.total,)}, {**outputs, carried: values.stored}
     arrays_of = {name: _array(value) for name, value in outputs.items()}
     results = [node for name, array in arrays_of.items() for node in _output_nodes(graph, name, array)]
+    bounds = {carried: values.largest}
     return lower(
         graph,
-        [Port(name, math.prod(shape), shape) for name, shape in shapes.items()],
-        [Port(name, math.prod(array.shape), array.shape) for name, array in arrays_of.items()],
+        [Port(name, math.prod(shape), shape, bounds.get(name, 0)) for name, shape in shapes.items()],
+        [
+            Port(name, math.prod(array.shape), array.shape, bounds.get(name, 0))
+            for name, array in arrays_of.items()
+        ],
         results,
     )
 

@@ -137,12 +137,14 @@ class Port:
     """A named input or output: its number of elements per world.
 
     `shape` is the shape of one world's array, which only callers need; backends use the size. Names are
-    opaque text and never become identifiers in generated code.
+    opaque text and never become identifiers in generated code. `largest`: if all numbers are integers, a
+    bound of their absolute values, so that arrays of integers may hold them; otherwise 0.
     """
 
     name: str
     size: int
     shape: tuple[int, ...] = ()
+    largest: int = 0
 
 
 @dataclass(frozen=True)

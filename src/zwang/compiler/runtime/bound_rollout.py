@@ -46,7 +46,8 @@ class Rollout:
 
     inputs: one array for each input port, (worlds, size), or (worlds, steps, size) for ports named in
     `over_time`; a stride of 0 is allowed. records: arrays (worlds, number of records, size) for outputs after
-    every few steps, by name. last: arrays (worlds, size) for outputs after the last step, by name. An array
+    every few steps, by name. last: arrays (worlds, size) for outputs after the last step, by name. All are of
+    the function's type or, with the worlds' values side by side, of 16-bit integers. An array
     in `last` may be that of the input of the same name: each world is read before it is written. before:
     arrays (worlds, size) to which inputs are copied before the first step, by name. then: a rollout of the
     same worlds that follows each run of this one. given: the name of an input that a run may read from
@@ -211,6 +212,7 @@ def _transfers(
             "time_stride": array.strides[1] if port.name in over_time else 0,
             "size": port.size,
             "position": position,
+            "element_bytes": array.itemsize,
         }
         is_next = rows and apart not in (port.name, last) and array.strides[0] == array.itemsize
         if is_next and _follows(rows[-1], row):
@@ -223,9 +225,9 @@ def _transfers(
 
 def _follows(before: Mapping[str, int], row: Mapping[str, int]) -> bool:
     """Whether a row of TRANSFER continues the one before it."""
-    strides = ("world_stride", "element_stride", "time_stride")
+    same = ("world_stride", "element_stride", "time_stride", "element_bytes")
     return (
-        all(row[name] == before[name] for name in strides)
+        all(row[name] == before[name] for name in same)
         and row["data"] == before["data"] + before["size"] * before["element_stride"]
         and row["position"] == before["position"] + before["size"]
     )

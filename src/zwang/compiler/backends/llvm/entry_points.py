@@ -47,8 +47,9 @@ ROLLOUT = (
     "befores", "before_count", "records", "record_count", "finals", "final_count",
 )  # fmt: skip
 STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
-# Elements of an array that are those of one port, or of several ports in a row, from `position` of the buffer
-TRANSFER = ("data", "world_stride", "element_stride", "time_stride", "size", "position")
+# Elements of an array, those of one port or of several in a row, from `position` of the buffer on.
+# element_bytes: of a real, or of a 16-bit integer.
+TRANSFER = ("data", "world_stride", "element_stride", "time_stride", "size", "position", "element_bytes")
 # An operand of a universal function for a rollout: whether it has an axis of time before that of its elements
 OPERAND = ("has_time", "size", "position")
 STACK_BYTES = 4096  # largest size of buffers on the stack
@@ -70,7 +71,7 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         _batch(lanes),
         _with_buffers("one_rollout", ROLLOUT_PARAMETERS),
         _rollout(lanes),
-        _rollout_batch(),
+        _rollout_batch(lanes),
         fill_template(
             "prefetch_inputs",
             transfer=_transfer("%p"),
@@ -78,8 +79,12 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
             real_bytes=lanes.scalar_bytes,
             cache_bytes=CACHE_BYTES,
         ),
-        fill_template("read_inputs", transfer=_transfer("%p"), real=lanes.real),
-        fill_template("write_outputs", transfer=_transfer("%p"), real=lanes.real),
+        fill_template(
+            "read_inputs", transfer=_transfer("%p"), real=lanes.real, real_bytes=lanes.scalar_bytes
+        ),
+        fill_template(
+            "write_outputs", transfer=_transfer("%p"), real=lanes.real, real_bytes=lanes.scalar_bytes
+        ),
         _copy_state(lanes),
         fill_template(  # before the functions that transfer, it would shift these and make them slower
             "rollouts",
@@ -174,7 +179,7 @@ def _rollout(lanes: Lanes) -> str:
     )
 
 
-def _rollout_batch() -> str:
+def _rollout_batch(lanes: Lanes) -> str:
     fields = "\n".join(
         f"  %from{k} = getelementptr inbounds i64, ptr %rollout, i64 {k}\n"
         f"  %field{k} = load i64, ptr %from{k}\n"
@@ -199,6 +204,7 @@ def _rollout_batch() -> str:
         reads=f"%to{ROLLOUT.index('reads')}",
         records=f"%to{ROLLOUT.index('records')}",
         load_operand="\n".join(_load_field(name, "%operand", OPERAND, name) for name in OPERAND),
+        real_bytes=lanes.scalar_bytes,
         store_transfer=stores,
     )
 

@@ -1,4 +1,5 @@
-"""The LLVM functions `pack` and `unpack`: from arrays with one row per world to lane vectors, and back.
+"""The LLVM functions `pack` and `unpack`: from arrays with one row per world to lane vectors, and back; and
+`pack_integers` and `unpack_integers` for arrays of small integers.
 
 Contiguous elements are read a vector at a time and transposed; an element whose values in consecutive worlds
 are contiguous is read as one vector; all others are transferred one by one. Where
@@ -22,9 +23,18 @@ def output_padding(lanes: Lanes) -> int:
 
 
 def packing_functions(lanes: Lanes) -> str:
-    """The LLVM text of `pack` and `unpack`."""
+    """The LLVM text of these functions."""
     declarations = [_masked_declarations(lanes)] if lanes.width > 1 else []
-    return "\n\n".join([_pack(lanes), _unpack(lanes), *declarations])
+    kinds = {
+        "scalar": lanes.scalar,
+        "real": lanes.real,
+        "int": lanes.vector("i32"),
+        "short": lanes.vector("i16"),
+    }
+    of_integers = [
+        fill_template(name, width=lanes.width, **kinds) for name in ("pack_integers", "unpack_integers")
+    ]
+    return "\n\n".join([_pack(lanes), _unpack(lanes), *of_integers, *declarations])
 
 
 def _masked_declarations(lanes: Lanes) -> str:

@@ -17,7 +17,13 @@ read:
   %address = add i64 %start, %time_offset
   %source = inttoptr i64 %address to ptr
   %buffer = getelementptr inbounds $real, ptr %in, i64 %position
+  %is_real = icmp eq i64 %element_bytes, $real_bytes
+  br i1 %is_real, label %reals, label %integers
+reals:
   call void @pack(ptr %source, i64 %world_stride, i64 %element_stride, i64 %size, i64 %worlds, ptr %buffer)
+  br label %done
+integers:
+  call void @pack_integers(ptr %source, i64 %element_stride, i64 %size, i64 %worlds, ptr %buffer)
   br label %done
 done:
   %p1 = add i64 %p, 1

@@ -39,6 +39,7 @@ $load_operand
   %axis2 = add i64 %axis1, 1
   %row_word = mul i64 %p, $transfer_fields
   %row = getelementptr inbounds i64, ptr %rows, i64 %row_word
+  %element_bytes = add i64 $real_bytes, 0
 $store_transfer
   %p1 = add i64 %p, 1
   br label %argument

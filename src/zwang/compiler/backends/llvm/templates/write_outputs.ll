@@ -4,7 +4,7 @@ define internal void @write_outputs(ptr %rows, i64 %count, i64 %first, i64 %worl
 entry:
   br label %output
 output:
-  %p = phi i64 [ 0, %entry ], [ %p1, %write ]
+  %p = phi i64 [ 0, %entry ], [ %p1, %done ]
   %some = icmp ult i64 %p, %count
   br i1 %some, label %write, label %end
 write:
@@ -13,7 +13,15 @@ $transfer
   %address = add i64 %start, %time_offset
   %target = inttoptr i64 %address to ptr
   %buffer = getelementptr inbounds $real, ptr %out, i64 %position
+  %is_real = icmp eq i64 %element_bytes, $real_bytes
+  br i1 %is_real, label %reals, label %integers
+reals:
   call void @unpack(ptr %buffer, i64 %world_stride, i64 %element_stride, i64 %size, i64 %worlds, ptr %target)
+  br label %done
+integers:
+  call void @unpack_integers(ptr %buffer, i64 %element_stride, i64 %size, i64 %worlds, ptr %target)
+  br label %done
+done:
   %p1 = add i64 %p, 1
   br label %output
 end:
