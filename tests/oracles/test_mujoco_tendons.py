@@ -173,3 +173,53 @@ def test_points_in_line_with_the_centre_have_mujocos_plane(direction):
     expected = np.zeros(6)
     expected[model.ten_J_colind[:6]] = data.ten_J[:6]
     np.testing.assert_allclose(np.array(moment, float), expected, atol=1e-9)
+
+
+STILL = """<mujoco><option noslip_iterations="2"/><worldbody>
+  <site name="w" pos="0 0 1"/><site name="x" pos="1 0 1"/>
+  <body name="mover" mocap="true" pos="0 1 1"><site name="m"/></body>
+  <body pos="0 0 2"><freejoint/><geom name="ball" size=".1"/><site name="o"/><site name="p" pos="0 0 .9"/>
+  <body pos="0 .3 0"><joint name="h" frictionloss=".1"/><geom size=".05"/><site name="q" pos="0 .2 0"/></body>
+  </body>
+  </worldbody>
+  <tendon>{}<spatial name="moved"><site site="o"/><site site="q"/><pulley divisor="2"/><site site="o"/>
+    <site site="p"/></spatial></tendon>
+  <equality>{}</equality>
+  <sensor><tendonlimitpos tendon="t"/><tendonlimitfrc tendon="t"/><tendonpos tendon="t"/></sensor></mujoco>"""
+PATHS = {
+    "one body": '<site site="o"/><site site="p"/>',
+    "wraps itself": '<site site="o"/><geom geom="ball"/><site site="p"/>',
+    "world": '<site site="w"/><site site="x"/>',
+    "mocap": '<site site="w"/><site site="m"/>',
+}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize(
+    ("attributes", "equality"),
+    [
+        ('range="0 .05" frictionloss=".2"', ""),
+        ('range="0 .05" stiffness="30" damping="3"', ""),
+        ('range="0 9"', '<tendon tendon1="t" polycoef=".3 0 0 0 0"/>'),
+    ],
+    ids=["limit and friction", "spring", "coupling"],
+)
+def test_a_tendon_whose_length_no_joint_changes_has_no_force(path, attributes, equality):
+    text = STILL.format(f'<spatial name="t" limited="true" {attributes}>{path}</spatial>', equality)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(5)
+    mujoco.mj_integratePos(model, data.qpos, rng.normal(size=model.nv), 1.0)
+    data.qvel[:] = rng.normal(size=model.nv)
+    mujoco.mj_forward(model, data)
+    mechanism, zero = zw.load("still.xml", text=text), np.zeros(model.nv)
+    found = zw.constrained_dynamics(mechanism, data.qpos, data.qvel, zero)
+    np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-8)
+    values = zw.sensors(mechanism, data.qpos, data.qvel, zero)
+    np.testing.assert_allclose(np.ravel([*values.values()]), data.sensordata, atol=1e-10)
+    worlds = zw.Worlds(mechanism, 9)
+    worlds.reset(q=data.qpos.copy(), v=data.qvel.copy())
+    worlds.step(substeps=3)
+    for _ in range(3):
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(worlds.q[8], data.qpos, atol=1e-9)

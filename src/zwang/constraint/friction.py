@@ -9,14 +9,14 @@ import numpy as np
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendon_length import tendon_length
+from zwang.kinematics.tendon_length import has_moment_arms, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.scalar import is_zero
 
 
 def friction_rows(context: RowContext) -> list[Rows]:
-    """One row for every velocity of a joint with dry friction, then one for every tendon with dry
-    friction.
+    """One row for every velocity of a joint with dry friction, then one for every tendon with dry friction
+    whose length can change.
     """
     mechanism, parts = context.mechanism, []
     unit = np.eye(mechanism.nv, dtype=int)
@@ -30,7 +30,7 @@ def friction_rows(context: RowContext) -> list[Rows]:
                 _row(context, index.name, unit[k], joint.friction, inverse_weight, joint.friction_softness)
             )
     for tendon in mechanism.tendons:
-        if not is_zero(tendon.friction):
+        if not is_zero(tendon.friction) and has_moment_arms(mechanism, tendon):
             moment = tendon_length(mechanism, tendon, context.kinematics)[1]
             inverse_weight = context.inverse_weights.tendons[tendon.name]
             parts.append(

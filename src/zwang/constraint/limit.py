@@ -12,14 +12,15 @@ from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendon_length import tendon_length
+from zwang.kinematics.tendon_length import has_moment_arms, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex
 from zwang.scalar import divide, is_zero, maximum, sqrt, value_is_constant, where
 
 
 def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]:
-    """Rows for the lower and the upper limit of every joint with limits, then of every tendon.
+    """Rows for the lower and the upper limit of every joint with limits, then of every tendon whose length
+    can change.
 
     nearest_only: of two limits that cannot be active at once, return only the row of the nearer one.
     """
@@ -29,7 +30,7 @@ def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]
         if limits is not None:
             parts += _ball(context, index) if index.kind == "ball" else _joint(context, index, nearest_only)
     for tendon in context.mechanism.tendons:
-        if tendon.limits is not None:
+        if tendon.limits is not None and has_moment_arms(context.mechanism, tendon):
             length, moment = tendon_length(context.mechanism, tendon, context.kinematics)
             inverse_weight = context.inverse_weights.tendons[tendon.name]
             ends = tendon.limits, length, moment, inverse_weight, tendon.limit_softness

@@ -10,6 +10,9 @@ from zwang.constraint.friction import friction_rows
 from zwang.constraint.hard import VELOCITY_LEVEL, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import Rows, concatenated
+from zwang.kinematics.tendon_length import has_moment_arms
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_elements import TendonCoupling
 
 
 def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only: bool = False) -> Rows:
@@ -25,7 +28,7 @@ def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only
         return concatenated(parts, mechanism.nv)
     if "equality" not in disabled:
         for c in mechanism.constraints:
-            if isinstance(c, (*LOOPS, *VELOCITY_LEVEL)):
+            if isinstance(c, (*LOOPS, *VELOCITY_LEVEL)) and not _is_idle(mechanism, c):
                 parts.append(rows_of_constraint(context, c))
     if "frictionloss" not in disabled:
         parts += friction_rows(context)
@@ -37,3 +40,11 @@ def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only
         return others
     coupled = pairs_kept_by_world(mechanism, others, pairs) if by_world else []
     return concatenated([others, contact_rows(context, pairs, coupled)], mechanism.nv)
+
+
+def _is_idle(mechanism: Mechanism, constraint: object) -> bool:
+    """Whether a constraint couples only tendons whose length no joint changes: it has no force."""
+    if not isinstance(constraint, TendonCoupling):
+        return False
+    tendons = [t for t in mechanism.tendons if t.name in (constraint.tendon, constraint.to)]
+    return not any(has_moment_arms(mechanism, tendon) for tendon in tendons)

@@ -15,7 +15,7 @@ from zwang.kinematics.wrapping import wrap_around
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import are_constant, divide, less, sqrt, where
+from zwang.scalar import are_constant, divide, is_zero, less, sqrt, where
 
 
 class PathPoint(NamedTuple):
@@ -41,6 +41,21 @@ def tendon_length(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) 
         length = length + coefficient * kinematics.q[joint.q.start]
         moment[joint.v.start] = moment[joint.v.start] + coefficient
     return length, np.array(moment)
+
+
+def has_moment_arms(mechanism: Mechanism, tendon: Tendon) -> bool:
+    """Whether joints change the length of a tendon: not that of one whose branches are on one body each, with
+    all around which they wrap.
+    """
+    if not tendon.path:
+        return not all(is_zero(coefficient) for _, coefficient in tendon.joints)
+    links: list[set[int]] = [set()]
+    for name in tendon.path:
+        if name is None:  # a pulley
+            links.append(set())
+        else:
+            links[-1].add(mechanism.tree.placement(name).link)
+    return any(len(branch) > 1 for branch in links)
 
 
 class PathSegment(NamedTuple):
@@ -200,7 +215,7 @@ def _straight(
     mechanism: Mechanism, poses: Sequence[Pose], first: PathPoint, last: PathPoint
 ) -> tuple[Any, np.ndarray]:
     """Distance [m] of two points and its Jacobian (nv,), n (J_last - J_first) with the unit vector n between
-    them.
+    them; exact zeros for two points of one body.
     """
     tree = mechanism.tree
     d = last.p - first.p
@@ -208,6 +223,8 @@ def _straight(
     apart = less(TINY * TINY, square)
     distance = sqrt(where(apart, square, 1.0))
     n = np.array([where(apart, divide(x, distance), 0) for x in d])
+    if first.placement.link == last.placement.link:
+        return where(apart, distance, 0.0), np.zeros(mechanism.nv, int)
     J_last = placement_jacobian(tree, poses, last.placement)[:3]
     J = J_last - placement_jacobian(tree, poses, first.placement)[:3]
     return where(apart, distance, 0.0), n @ J
