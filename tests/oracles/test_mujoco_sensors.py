@@ -193,3 +193,26 @@ def test_what_a_sensor_cannot_do_is_rejected_by_name_and_line(sensor, words):
         read_mjcf("sensors.xml", text=text)
     m = read_mjcf("sensors.xml", text=text, strict=False)
     assert not m.sensors and any("'mine'" in note.what for note in m.report.of_kind("unsupported"))
+
+
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize(
+    "shape", ['size=".1"', 'type="box" size=".1 .1 .1"', 'type="ellipsoid" size=".1 .1 .1"']
+)
+def test_contacts_in_the_gap_are_sensed(shape, count):
+    """By all broad phases: pair by pair, and by a sweep over many bodies."""
+    others = "".join(
+        f'<body pos="{k} 5 0"><freejoint/><geom {shape} gap=".02"/></body>' for k in range(1, count)
+    )
+    text = f"""<mujoco><option gravity="0 0 0"/><worldbody><geom {shape} gap=".02" pos="0 0 .21"/>
+      <body name="b"><freejoint/><geom {shape}/></body>{others}</worldbody>
+      <sensor><contact body1="b" num="1" data="found dist"/></sensor></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.sensordata[0] > 0 and 0.005 < data.sensordata[1] < 0.02
+    mechanism = zw.load("gap.xml", text=text)
+    values = zw.sensors(mechanism, data.qpos, data.qvel, np.zeros(model.nv))
+    np.testing.assert_allclose(
+        np.concatenate([np.ravel(x) for x in values.values()]), data.sensordata, atol=1e-9
+    )

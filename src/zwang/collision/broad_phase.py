@@ -23,7 +23,7 @@ ALLOWANCE = 1 + 1e-9  # by which boxes are enlarged, above the rounding error of
 
 
 def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
-    """Whether bounding volumes of both shapes, enlarged by the pair's margin, overlap; always true for a
+    """Whether bounding volumes of both shapes, enlarged by the pair's reach, overlap; always true for a
     plane with another shape than a mesh.
     """
     return bounding_volumes_overlap(pair, placed(pair.a, poses), placed(pair.b, poses))
@@ -31,7 +31,7 @@ def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
 
 def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     """`passes_broad_phase` for shapes already placed in the world."""
-    margin = maximum(pair.margin, 0)
+    margin = maximum(pair.reach, 0)
     if "plane" in pair.kinds:
         height = a.R[:, 2] @ (b.p - a.p)
         return height < radius("mesh", b.sizes) * ALLOWANCE + margin if "mesh" in pair.kinds else True

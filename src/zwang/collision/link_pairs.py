@@ -48,7 +48,7 @@ def over_link_pairs(
         pairs, start = list(own), spans[-1][1]
         (a, r_a), (b, r_b) = (spheres.around(map(side, pairs)) for side in (attrgetter("a"), attrgetter("b")))
         of_links.append((a, b))
-        reaches.append((ALLOWANCE * (r_a + r_b + reduce(maximum, [pair.margin for pair in pairs], 0)),))
+        reaches.append((ALLOWANCE * (r_a + r_b + reduce(maximum, [pair.reach for pair in pairs], 0)),))
         spans.append((start, start + len(pairs)))
     both, reach, span = map(StackedPytree, (of_links, reaches, spans[1:]))
     centres = spheres.centres()

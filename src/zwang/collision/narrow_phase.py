@@ -68,10 +68,10 @@ def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[
     if pair.in_order and pair.kinds == ("plane", "box"):
         return plane_shapes.plane_box_in_order(a, b)
     if pair.is_iterated:
-        return _convex(pair.kinds, pair.count)(a, b, pair.margin + pair.gap)
+        return _convex(pair.kinds, pair.count)(a, b, pair.reach)
     if pair.kinds not in FUNCTIONS:
         raise UnsupportedError(
             f"the contact of {pair.a.name!r} with {pair.b.name!r}: {' with '.join(pair.kinds)} is not "
             "supported"
         )
-    return FUNCTIONS[pair.kinds](a, b, pair.margin + pair.gap)
+    return FUNCTIONS[pair.kinds](a, b, pair.reach)

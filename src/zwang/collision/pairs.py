@@ -84,6 +84,11 @@ class Pair:
         return self.a.placement.link, self.b.placement.link
 
     @property
+    def reach(self) -> Any:
+        """The distance [m] within which its contact points are found; those within the margin are active."""
+        return self.margin + self.gap
+
+    @property
     def kinds(self) -> tuple[str, str]:
         """The kinds of both shapes, in MuJoCo's order."""
         return self.a.kind, self.b.kind

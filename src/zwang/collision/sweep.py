@@ -113,7 +113,7 @@ class _Sweep:
         ordered = [shapes[index] for index in sorted(shapes)]
         position = {shape.index: k for k, shape in enumerate(ordered)}
         self.count, self.most, self.stored = len(ordered), len(group), stored
-        margin = _largest([maximum(pair.margin, 0) for pair in group.pairs])
+        margin = _largest([maximum(pair.reach, 0) for pair in group.pairs])
         radii = [ALLOWANCE * (radius(shape.kind, shape.sizes) + margin) for shape in ordered]
         self.width = WIDTH * sum(radii) / self.count
         self.shapes = StackedPytree(

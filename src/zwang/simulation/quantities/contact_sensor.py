@@ -65,7 +65,7 @@ def _candidates(
         reverse = _is_among(one, pair.b) and _is_among(two, pair.a)
         if not regular and not reverse:
             continue
-        matches = less(contact.distance, pair.margin + pair.gap)
+        matches = less(contact.distance, pair.reach)
         if sensor.zone is not None and sensor.frame is not None:
             pose = kinematics.frame_pose(sensor.frame)
             matches = logical_and(matches, is_inside(sensor.zone, pose, contact.position))
