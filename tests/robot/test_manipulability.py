@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from tests.cases import case, references
@@ -285,3 +286,30 @@ def test_a_frame_on_a_closed_loop_moves_along_its_curve():
         zw.robot.manipulability(m, (0.1, 0.2, 0.3), "point")
     with pytest.raises(zw.errors.DescriptionError, match="gradient"):
         w.gradient()
+
+
+def test_redundant_loops_that_are_closed_to_a_tolerance_leave_their_motions():
+    """A parallel crank in a slanted plane, closed twice: the rows across the plane and one of the second bar
+    are redundant, and errors of closure make them independent by a little.
+    """
+    slanted = Rotation.from_rotvec([0.3, -0.5, 0.2])
+    tilt = tuple(map(tuple, slanted.as_matrix()))
+
+    hinges = {"one": 0.0, "two": 0.3, "three": 0.6}
+    bodies = [
+        zw.Body(name, zw.Revolute(f"turn {name}", axis=(0, 0, 1)), mass=1.0, orientation=tilt,
+                position=tuple(slanted.as_matrix() @ (x, 0, 0)), inertia=(1e-3, 1e-3, 1e-3))
+        for name, x in hinges.items()
+    ]  # fmt: skip
+    bodies.append(zw.Body("rod", zw.Revolute("turn rod", axis=(0, 0, 1)), parent="one", mass=1.0,
+                          position=(0.2, 0, 0), inertia=(1e-3, 1e-3, 1e-3)))  # fmt: skip
+    loops = [zw.Connect(f"at {name}", ("rod", (x, 0, 0)), (name, (0.2, 0, 0)))
+             for name, x in (("two", 0.3), ("three", 0.6))]  # fmt: skip
+    m = zw.Mechanism("parallel", bodies, constraints=loops, frames=[zw.Frame("tip", "rod", (0.1, 0, 0))])
+    q = np.array([0.7, 0.7, 0.7, -0.7])  # the rod stays parallel to the base
+    for size in (0, 1e-9, 1e-8, 1e-7, 1e-6):
+        moved = q + size * np.array([0.3, -0.5, 0.2, 0.4])
+        w = zw.robot.manipulability(m, moved, "tip", components=("x", "y", "z"))
+        # one motion: a circle of radius 0.2, whose unit of velocity is that of three cranks and the rod
+        assert w.jacobian.shape == (3, 1)
+        np.testing.assert_allclose(np.linalg.norm(w.jacobian), 0.2 / 2, rtol=1e-4)

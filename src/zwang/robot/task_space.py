@@ -189,7 +189,10 @@ def _space(
         raise DescriptionError(f"no joint that may move affects the frame {frame!r}")
     q = samples(m, transformation, SAMPLES)
     J, R = _function(IdentityKey(m), frame, "jacobian", False)(q)
-    sampled = J @ transformation.basis(q)
+    bases = [transformation.basis(row) for row in q]
+    # singular configurations of the loops, which have more degrees of freedom, tell nothing of the others
+    regular = [k for k, B in enumerate(bases) if B.shape[1] == min(B.shape[1] for B in bases)]
+    sampled, R = J[regular] @ np.array([bases[k] for k in regular]), R[regular]
 
     def basis(rows: Sequence[int]) -> np.ndarray:
         if components is not None:

@@ -22,8 +22,12 @@ from zwang.robot.inverse_kinematics.levenberg_marquardt import (
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.sampling import random_configurations
 
-RANK = 1e-9  # singular values below this fraction of the largest count as zero
+RANK = (
+    1e-5  # singular values below this fraction of the largest count as zero: redundant loops have some where
+)
+# the configuration closes them to `CLOSURE_TOLERANCE`
 CLOSURE_TOLERANCE = 1e-6  # [m, rad]
+SAMPLE_TOLERANCES = 1e-12, 1e-9  # [m, rad]: redundant loops of rounded numbers may not close to the first
 STARTS_PER_SAMPLE = 10  # random starts for each configuration that satisfies the loop constraints
 
 
@@ -64,7 +68,7 @@ class VelocityTransformation:
         if violation > CLOSURE_TOLERANCE:
             raise StateError(
                 f"q violates a loop constraint by {violation:.3g} m or rad; "
-                "close the loop first, with solve_ik, equilibrium or assemble"
+                "close the loop first, with solve_ik or equilibrium, or one of hard constraints with assemble"
             )
         A = np.asarray(error_jacobian(self.problem, poses, q), dtype=float)
         return np.linalg.qr(B @ null_space(A))[0]
@@ -91,18 +95,20 @@ def samples(m: Mechanism, transformation: VelocityTransformation, count: int) ->
     """
     if not transformation.has_loops:
         return random_configurations(m, count)
-    found = []
-    for start in random_configurations(m, STARTS_PER_SAMPLE * count):
-        end = levenberg_marquardt(transformation.problem, start, [], Settings(1e-9, 1e-9, 50.0, 1.0))
-        if end.status == CONVERGED:
-            found.append(end.q)
-        if len(found) == count:
-            break
-    if not found:
-        raise StateError(
-            f"the loops of mechanism {m.name!r} did not close from {STARTS_PER_SAMPLE * count} random starts"
-        )
-    return np.array(found, dtype=float)
+    starts = random_configurations(m, STARTS_PER_SAMPLE * count)
+    for tolerance in SAMPLE_TOLERANCES:
+        settings, found = Settings(tolerance, tolerance, 50.0, 1.0), []
+        for start in starts:
+            end = levenberg_marquardt(transformation.problem, start, [], settings)
+            if end.status == CONVERGED:
+                found.append(end.q)
+            if len(found) == count:
+                break
+        if found:
+            return np.array(found, dtype=float)
+    raise StateError(
+        f"the loops of mechanism {m.name!r} did not close from {STARTS_PER_SAMPLE * count} random starts"
+    )
 
 
 def coupling_matrix(c: IndependentCoordinates) -> np.ndarray:
