@@ -331,3 +331,21 @@ def test_constraints_are_rejected():
     m = robot("ur10").replace(constraints=[zw.JointCoupling("gear", "elbow_joint", "wrist_1_joint", (0, 1))])
     with pytest.raises(DescriptionError, match="has constraints"):
         zw.identify.fit(m, record("ur10")[0])
+
+
+def test_parameters_that_are_not_fitted_are_those_of_the_model():
+    """Springs, dampers, armature or inertia of a true model: the others are found as if these were known."""
+    m = double_pendulum().replace(forces=[zw.Spring("elbow", 30.0), zw.Damper("shoulder", 4.0)])
+    t, q, v, a = motion(2, 800)
+    samples = zw.identify.Measurements(t, q, v, a, zw.compile(m).inverse_dynamics(q, v, a))
+    for kinds in (("inertia",), ("inertia", "damping", "friction"), ("stiffness",), ("friction", "offset")):
+        found = zw.identify.fit(m, samples, kinds=kinds)
+        assert np.abs(found.residuals(found.train)).max() < 1e-8
+        same = zw.compile(found.mechanism).inverse_dynamics(q, v, a)
+        np.testing.assert_allclose(same, samples.tau, atol=1e-5)
+    rough = m.replace(
+        constraints=[zw.CoulombFriction("bearing", joint="elbow", coefficient=0.2, radius=0.05)]
+    )
+    # the friction of a bearing, by its load, which the known inertias make
+    load = zw.identify.fit(rough, samples, kinds=("damping",))
+    assert abs(load.pi[[p.name for p in load.base.parameters].index("mu_bearing")]) < 1e-6

@@ -249,3 +249,10 @@ def test_wrong_arguments_name_the_remedy():
     with pytest.raises(DescriptionError, match="GravityCompensation on body 'forearm_link'"):
         zw.identify.parameters(heavy)
     assert zw.identify.parameters(replace(heavy, forces=()))
+
+
+@pytest.mark.parametrize("drag", [zw.FluidDrag("lower", (0.1, 0.2, 0.3), density=1.2),
+                                  zw.EllipsoidDrag("lower", (0.1, 0.2, 0.3), density=1.2)])  # fmt: skip
+def test_the_drag_of_a_fluid_is_refused(drag):
+    with pytest.raises(DescriptionError, match=f"{type(drag).__name__} on body 'lower'"):
+        zw.identify.regressor(double_pendulum().replace(forces=[drag]), [0, 0], [0, 0], [0, 0])

@@ -140,7 +140,8 @@ def fit(
     with friction or motor constants that enter nonlinearly, by the Gauss-Newton method on them.
 
     mechanism: the model; its parameters complete what the data do not tell. samples: see
-    `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction.
+    `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction. The inertia,
+    armature, damping and stiffness of kinds that are not named are those of the model.
     estimator: "weighted" (default) weighs each joint by the error of its forces, which a first pass
     estimates; "ordinary" weighs all alike; "total" (total least squares) assumes errors in the regressor
     too, in each column as large, relative to it, as those of the forces.

@@ -2,10 +2,11 @@
 
 At joint j, with the base regressor Y_b, the load L_j of a bearing, and the measured signal u_j of a motor,
 
-    k_j u_j = Y_bj beta + mu_j L_j(beta) sign v_j + s_j exp(-(v_j / w_j)^2) sign v_j .
+    k_j u_j = Y_bj beta + f_j + mu_j L_j(beta) sign v_j + s_j exp(-(v_j / w_j)^2) sign v_j .
 
-mu: coefficient of load-dependent friction. s, w: force and velocity of Stribeck friction, by which friction
-at rest is larger than in motion. k: motor constant, torque constant times gear ratio. The unknowns are
+f: forces of the model's inertia, armature, damping and springs that are not fitted. mu: coefficient of
+load-dependent friction. s, w: force and velocity of Stribeck friction, by which friction at rest is larger
+than in motion. k: motor constant, torque constant times gear ratio. The unknowns are
 theta = (beta, mu, s, w, k). With closed loops the equations of all joints are multiplied by B^T.
 Sources: Armstrong-Helouvry, Dupont, Canudas de Wit, Automatica 30 (1994) 1083; Hamon, Gautier, Garrec,
 IEEE/RSJ IROS 2010, 6187 (friction by load).
@@ -29,7 +30,7 @@ from zwang.identification.bearing_loads import (
     nearest_parameters,
 )
 from zwang.identification.measurements import Measurements
-from zwang.identification.parameters import Parameter
+from zwang.identification.parameters import OF_INVERSE_DYNAMICS, Parameter, parameters_of
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.constraints import CoulombFriction
 from zwang.mechanism.mechanism import Mechanism
@@ -41,6 +42,8 @@ LOAD_FRICTION, STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR = (
     "motor constant",
 )
 """The kinds of the parameters that are not linear in the equations."""
+
+CHUNK = 2000  # samples whose regressor is computed at a time, where only its product is needed
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ class ForceModel:
         """The forces at the states of samples, as a function of theta."""
         Y = compiled_functions(self.mechanism, self.kinds).regressor(samples.q, samples.v, samples.a)
         W = Y[..., list(self.linear.independent)]
+        held, values = self.held
+        known = self._known(samples, held, values)
         B = None if self.closure is None else self.closure.transformation(samples.q)
         reactions: list[tuple[np.ndarray, np.ndarray]] = []
         if self.bearings is not None:
@@ -108,7 +113,31 @@ class ForceModel:
             # r = R pi(beta) = R G beta + R rest
             R = self.bearings.reactions(samples.q, samples.v, samples.a)
             reactions = [(part @ G, part @ rest) for part in R]
-        return SampledForces(self, samples.v, W, B, reactions)
+            others = bearing_regressor(self.mechanism, held) if held else None
+            if others is not None:
+                R = others.reactions(samples.q, samples.v, samples.a)
+                both = zip(reactions, R, strict=True)
+                reactions = [(by_beta, rest + part @ values) for (by_beta, rest), part in both]
+        return SampledForces(self, samples.v, W, known, B, reactions)
+
+    @cached_property
+    def held(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """The kinds of parameters of inverse dynamics that are not fitted, and the model's values of these;
+        none if all values are 0.
+        """
+        kinds = () if self.kinds is None else tuple(k for k in OF_INVERSE_DYNAMICS if k not in self.kinds)
+        values = np.array([float(p.value) for p in parameters_of(self.mechanism, kinds)])
+        return (kinds, values) if values.any() else ((), np.zeros(0))
+
+    def _known(self, samples: Measurements, held: tuple[str, ...], values: np.ndarray) -> np.ndarray:
+        """The generalised forces (N, nv) of the parameters that are not fitted."""
+        known = np.zeros(samples.v.shape)
+        if held:
+            regressor = compiled_functions(self.mechanism, held).regressor
+            for begin in range(0, len(known), CHUNK):
+                part = slice(begin, begin + CHUNK)
+                known[part] = regressor(samples.q[part], samples.v[part], samples.a[part]) @ values
+        return known
 
     def fitted(self, m: Mechanism, parameters: tuple[Parameter, ...], values: np.ndarray) -> Mechanism:
         """The mechanism with the fitted coefficients of Coulomb friction."""
@@ -125,13 +154,15 @@ def _with_coefficient(c: object, found: dict[str, float]) -> object:
 
 @dataclass(frozen=True)
 class SampledForces:
-    """The forces of samples. v, W (N, nv, ...): velocities and base regressor of all joints. B (N, nv, n): of
-    closed loops, or None. reactions: of each law R G (N, rows, base) and R rest (N, rows).
+    """The forces of samples. v, W (N, nv, ...): velocities and base regressor of all joints. known (N, nv):
+    forces that do not depend on the unknowns. B (N, nv, n): of closed loops, or None. reactions: of each law
+    R G (N, rows, base) and R rest (N, rows).
     """
 
     model: ForceModel
     v: np.ndarray
     W: np.ndarray
+    known: np.ndarray
     B: np.ndarray | None
     reactions: list[tuple[np.ndarray, np.ndarray]]
 
@@ -150,11 +181,11 @@ class SampledForces:
         """The signals (N, n), and their derivatives (N, n, unknowns) by theta."""
         if self.model.is_linear:
             W = self.reduced(self.W)
-            return W @ theta, W
+            return W @ theta + self.reduced(self.known), W
         m, n = self.model.mechanism, self.W.shape[2]
         J = np.zeros((*self.W.shape[:2], len(theta)))
         J[..., :n] = self.W
-        f = self.W @ theta[:n]
+        f = self.W @ theta[:n] + self.known
         for law, column, (by_beta, rest) in zip(
             self.model.laws, self.model.columns_of(LOAD_FRICTION), self.reactions, strict=True
         ):

@@ -51,7 +51,8 @@ def estimate_forces(
     sampled, names = model.at(samples), model.base.combinations
     measured = samples.filtered(sampled.reduced(samples.tau))
     if model.is_linear:
-        W = sampled.linearised(np.zeros(len(model.base)))[1]
+        known, W = sampled.linearised(np.zeros(len(model.base)))
+        measured = measured - samples.filtered(known)
         return combine(estimate(samples.filtered(W), measured, estimator, loss, names))
     theta = _start(model, samples, sampled, measured)
     residuals = _Residuals(model, samples, sampled, measured, loss)

@@ -12,6 +12,8 @@ from zwang.errors import ArgumentError, DescriptionError, StateError, UnknownNam
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
+    EllipsoidDrag,
+    FluidDrag,
     GravityCompensation,
     Motor,
     PointSpring,
@@ -29,6 +31,9 @@ KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
 
 WITH_CONTROL = (*KINDS, "motor")
 """The kinds of parameters of a regressor that is given the inputs of the motors."""
+
+OF_INVERSE_DYNAMICS = ("inertia", "armature", "damping", "stiffness")
+"""The kinds of which inverse dynamics consists."""
 
 NONNEGATIVE = ("mass", "armature", "damping", "friction", "load friction", "Stribeck velocity")
 """The kinds of parameters that no physical mechanism has negative, besides moments of inertia."""
@@ -105,11 +110,12 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping",
     "friction" and "offset" give a parameter for every joint, "stiffness" for every spring and "motor" for
     every motor of the mechanism.
-    Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, tendons with
-    armature, and actuators whose force is not linear in constants.
+    Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, drag of a
+    fluid, tendons with armature, and actuators whose force is not linear in constants.
     """
     for force in mechanism.forces:
-        if isinstance(force, GravityCompensation) or (isinstance(force, Wrench) and force.input is None):
+        is_constant = isinstance(force, Wrench) and force.input is None
+        if is_constant or isinstance(force, GravityCompensation | FluidDrag | EllipsoidDrag):
             raise DescriptionError(
                 f"mechanism {mechanism.name!r} has a {type(force).__name__} on body {force.body!r}, whose "
                 "force is not linear in the parameters alone; subtract it from tau, and leave it out with "

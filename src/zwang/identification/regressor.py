@@ -71,9 +71,9 @@ def regressor(
 
     Raises ShapeError, StateError, UnknownNameError for another kind, DescriptionError for out= with symbols,
     compiled=False or independent=, ParameterError where the numbers of the geometry are symbols and the
-    states are floats, and DescriptionError for constant wrenches and gravity compensation, for independent=
-    with symbols or without hard constraints, for "motor" without control or control without "motor", and for
-    actuators whose force is not linear in constants;
+    states are floats, and DescriptionError for constant wrenches, gravity compensation and drag of a fluid,
+    for independent= with symbols or without hard constraints, for "motor" without control or control
+    without "motor", and for actuators whose force is not linear in constants;
     DependentVelocitiesError where the independent velocities do not determine the others.
     Source: Atkeson, An, Hollerbach (1986); for loops Khalil, Dombre (2002), Section 12.6.
     """
@@ -120,8 +120,8 @@ def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tupl
     stiffness where the mechanism has them. If they are named, "armature", "damping", "friction" and "offset"
     give a parameter for every joint; "stiffness" gives one for every spring of the mechanism, "motor" those
     of every motor: its force by its input, and of an actuator also those by its length and velocity.
-    Raises UnknownNameError for another kind, and DescriptionError for constant wrenches and gravity
-    compensation, and with "motor" for actuators whose force is not linear in constants.
+    Raises UnknownNameError for another kind, and DescriptionError for constant wrenches, gravity compensation
+    and drag of a fluid, and with "motor" for actuators whose force is not linear in constants.
     """
     return parameters_of(validation.checked_mechanism(mechanism), kinds)
 
