@@ -20,7 +20,9 @@ MODEL = """
   <body name="box" pos=".3 .1 .68"><freejoint/><geom type="box" size=".1 .07 .08" mass="1.3"/></body>
   <body name="held" pos=".8 .1 .5"><freejoint/><geom size=".1" mass="1"/></body></worldbody>
 <equality><weld body1="held" body2="target"/></equality>
-<sensor><framepos objtype="site" objname="corner"/><gyro site="corner"/></sensor>
+<sensor><framepos objtype="site" objname="corner"/><gyro site="corner"/>
+  <framequat objtype="body" objname="target"/>
+  <framequat objtype="body" objname="box" reftype="body" refname="target"/></sensor>
 <keyframe><key name="moved" mpos=".2 .3 .6" mquat="0 2 0 0"/><key name="home"/></keyframe></mujoco>"""
 
 
@@ -94,3 +96,16 @@ def test_mocap_bodies_do_not_touch_what_they_carry():
     assert data.ncon == 1 and [c.bodies for c in zw.contacts(m, m.home, [0, 0], [0, 0])] == [("post", "tip")]
     found = zw.constrained_dynamics(m, m.home, [0, 0], [0, 0]).acceleration
     assert found == pytest.approx(data.qacc, rel=1e-9)
+
+
+POINTER = """<mujoco><worldbody><body name="target" mocap="true" pos="0 0 2"><geom size=".1"/></body>
+  <body name="arm"><joint name="h" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody></mujoco>"""
+
+
+def test_reactions_in_a_mechanism_with_a_mocap_body():
+    """The hinge carries what the ball weighs less what it accelerates."""
+    mechanism = read_mjcf("pointer.xml", text=POINTER)
+    found = zw.joint_reactions(mechanism, [0], [0], [0])
+    mass = mechanism.bodies[1].mass
+    expected = mass * (9.81 - 0.3 * found.acceleration[0])
+    np.testing.assert_allclose(found.joints["h"].force, (0, 0, expected), atol=1e-9)

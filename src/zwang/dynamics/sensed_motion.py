@@ -19,7 +19,7 @@ from zwang.kinematics.velocities import SpatialVector, propagate_accelerations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import Camera, FrameSensor, SiteSensor, SubtreeSensor
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import absolute, cos, divide, less, sin, tan, where
+from zwang.scalar import absolute, are_constant, cos, divide, less, sin, tan, where
 
 AXES = ("x_axis", "y_axis", "z_axis")
 
@@ -112,7 +112,7 @@ def frame_quaternion(kinematics: Kinematics, placement: Placement) -> np.ndarray
 
 def _constant_quaternion(R: np.ndarray) -> np.ndarray:
     """Quaternion of a constant rotation; exact for the identity."""
-    if np.array_equal(R, np.eye(3)):
+    if are_constant(*R.flat) and np.array_equal(R, np.eye(3)):
         return np.array([1, 0, 0, 0])
     return rotations.to_quaternion_generic(np.asarray(R))
 
