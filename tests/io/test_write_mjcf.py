@@ -458,7 +458,8 @@ def test_inactive_equalities_keep_their_names(tmp_path):
       <equality><connect name="point" body1="a" body2="b" anchor=".5 0 0" active="false"/>
       <weld name="pose" body1="a" body2="b"/></equality></mujoco>"""
     mechanism = read_mjcf("pair.xml", text=text)
-    zw.write_mjcf(mechanism, tmp_path / "pair.xml")
+    report = zw.write_mjcf(mechanism, tmp_path / "pair.xml")
+    assert "2 equalities" in str(report) and "ignored" not in str(report)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "pair.xml"))
     assert {model.equality(k).name: model.eq_active0[k] for k in range(model.neq)} == {"point": 0, "pose": 1}
     again = zw.load(tmp_path / "pair.xml")

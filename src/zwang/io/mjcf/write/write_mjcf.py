@@ -24,7 +24,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Report
 from zwang.mechanism.type_validation import validated_arguments
 
-WRITTEN = ("sensors", "cameras")  # in addition to what each writer writes
+WRITTEN = ("sensors", "cameras", "inactive_constraints")  # in addition to what each writer writes
 LONGEST_CHAIN = 240  # of bodies, for readers that limit how deep elements are nested
 
 
@@ -53,9 +53,10 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     root = _root(out, mechanism)
     notes.check(strict)
     m = out.mechanism
+    equalities = len(m.constraints) + len(m.inactive_constraints)
     counts = (
         f"{len(m.bodies)} bodies, {len(m.joints)} joints, {len(m.inputs)} actuators, "
-        f"{len(m.tendons)} tendons, {len(m.constraints)} equalities, {len(out.meshes.files)} mesh files"
+        f"{len(m.tendons)} tendons, {equalities} equalities, {len(out.meshes.files)} mesh files"
     )
     out.meshes.write()
     write_file(file, document(root))
