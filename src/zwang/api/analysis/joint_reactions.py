@@ -122,7 +122,7 @@ def _powers(found: ConstrainedSolution, v: np.ndarray) -> dict[str, float]:
     """The power f . J v of the rows of each constraint."""
     powers: dict[str, float] = {}
     rows, force = found.of_active_rows()
-    speeds = np.asarray(rows.J, float).reshape(-1, len(v)) @ v
+    speeds = np.asarray(rows.J, float).reshape(len(rows.names), len(v)) @ v
     for name, f, speed in zip(rows.names, force, speeds, strict=True):
         powers[name] = powers.get(name, 0.0) + float(f) * float(speed)
     return powers

@@ -117,7 +117,8 @@ def step_derivatives(
     if sparse is not None:
         AB, total = sparse(*inputs, acceleration, (v - inputs[1]) / options[0], v)
         n = 2 * mechanism.nv + len(activations(mechanism))
-        AB, valid = AB.reshape(*AB.shape[:-1], n, -1), _is_valid(q, v)
+        columns = n + inputs[3].shape[-1]
+        AB, valid = AB.reshape(*AB.shape[:-1], n, columns), _is_valid(q, v)
         AB[~valid] = np.nan
         if np.isfinite(total[valid]).all() or np.isfinite(AB[valid]).all():
             P = np.zeros((*AB.shape[:-1], 0))

@@ -111,7 +111,8 @@ class _LinearSystem:
             self.context = row_context_of(model, kinematics, self.time)
         self.x = [*kinematics.q, *kinematics.v, *z, *control]
         units = np.eye(m.nv, dtype=int)
-        self.G = np.stack([configuration_rate(m.tree, kinematics.q, unit) for unit in units], axis=1)
+        rates = [configuration_rate(m.tree, kinematics.q, unit) for unit in units]
+        self.G = np.array(rates).reshape(m.nv, m.nq).T
         self.columns = 2 * m.nv + len(z) + len(control)
 
     def accelerations(self) -> tuple[MutableArray, MutableArray | None]:
@@ -220,7 +221,7 @@ def _derivatives(
     by_q, by_v = np.split(jacobian(q, [*state.q, *next_velocity]), [m.nq], axis=1)
     rates = [configuration_rate(m.tree, state.q, unit) for unit in np.eye(nv, dtype=int)]
     by_q, T = (
-        np.stack([velocities_of_rate(m.tree, q, column) for column in columns], axis=1)
+        np.array([velocities_of_rate(m.tree, q, column) for column in columns]).reshape(nv, nv).T
         for columns in ([by_q @ rate for rate in rates], by_v.T)
     )
     t = 0 if system.time is None else system.time
