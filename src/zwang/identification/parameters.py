@@ -114,8 +114,9 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     fluid, tendons with armature, and actuators whose force is not linear in constants.
     """
     for force in mechanism.forces:
-        is_constant = isinstance(force, Wrench) and force.input is None
-        if is_constant or isinstance(force, GravityCompensation | FluidDrag | EllipsoidDrag):
+        if isinstance(force, GravityCompensation | FluidDrag | EllipsoidDrag) or (
+            isinstance(force, Wrench) and force.input is None
+        ):
             raise DescriptionError(
                 f"mechanism {mechanism.name!r} has a {type(force).__name__} on body {force.body!r}, whose "
                 "force is not linear in the parameters alone; subtract it from tau, and leave it out with "
