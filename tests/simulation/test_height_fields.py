@@ -6,6 +6,7 @@ import pytest
 
 import zwang as zw
 from tests.simulation.test_noslip import after_steps
+from zwang.api.compilation.programs import program_of
 from zwang.errors import DescriptionError, LoadError, UnsupportedError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.configuration import integrate_configuration
@@ -107,3 +108,37 @@ def test_what_mujoco_finds_otherwise_is_refused():
         read_mjcf("terrain.xml", text=scene('size=".1" margin=".01"'))
     with pytest.raises(DescriptionError, match="2 x 2"):
         zw.HeightField(heights=((1.0, 2.0),))
+
+
+LARGE = """<mujoco><asset><hfield name="h" nrow="120" ncol="90" size="3 4 .4 .1"/></asset><worldbody>
+    <geom type="hfield" hfield="h"/><body><freejoint/><geom size=".09"/></body></worldbody></mujoco>"""
+
+
+def test_worlds_stand_on_different_cells_of_a_large_field():
+    """The heights are constants of the program, whose length does not depend on their number."""
+    spec = mujoco.MjSpec.from_string(LARGE)
+    y, x = np.meshgrid(np.linspace(-4, 4, 120), np.linspace(-3, 3, 90), indexing="ij")
+    heights = (1 + np.sin(2 * x) * np.cos(3 * y)) / 2
+    spec.hfields[0].userdata = heights.ravel()
+    model = spec.compile()
+    model.opt.tolerance, model.opt.ccd_tolerance = 1e-15, 1e-12
+    mechanism = read_mjcf("large.xml", text=spec.to_xml())
+    worlds, rng = zw.Worlds(mechanism, 19), np.random.default_rng(2)
+    q = np.tile(np.array([0, 0, 0, 1.0, 0, 0, 0]), (19, 1))
+    q[:, :2] = rng.uniform((-2.9, -3.9), (2.9, 3.9), (19, 2))
+    q[:, 2] = 0.2 * (1 + np.sin(2 * q[:, 0]) * np.cos(3 * q[:, 1])) + 0.086
+    worlds.reset(q=q)
+    worlds.step(substeps=3)
+    touching = 0
+    for k, x in enumerate(q):
+        data = mujoco.MjData(model)
+        data.qpos[:] = x
+        for _ in range(3):
+            mujoco.mj_step(model, data)
+        touching += data.ncon > 0
+        np.testing.assert_allclose(worlds.q[k], data.qpos, atol=1e-6)
+    assert touching > 10
+    small = read_mjcf("small.xml", text=LARGE.replace('nrow="120" ncol="90"', 'nrow="12" ncol="9"'))
+    programs = [program_of(m, ("step", 0.002, "euler")) for m in (mechanism, small)]
+    sizes = [len(program.body.instructions) for program in programs]
+    assert max(sizes) < 1.5 * min(sizes)

@@ -19,12 +19,12 @@ from zwang.collision.convex.support_functions import convex_shape_of
 from zwang.collision.shapes import PlacedShape
 from zwang.mechanism.geometry import HeightField
 from zwang.scalar import (
-    MutableArray,
+    Table,
     cond,
-    empty,
     equal,
     floor,
-    fori_loop,
+    lane_by_lane,
+    lane_maximum,
     less,
     less_equal,
     logical_and,
@@ -46,11 +46,9 @@ class Bounds(NamedTuple):
     high: np.ndarray
 
 
-def stored_heights(field: HeightField) -> MutableArray:
-    """The heights (rows columns,) of a field as an array, row by row."""
-    values = np.asarray(field.heights, float).ravel()
-    rows = table(values)
-    return fori_loop(0, len(values), lambda k, heights: heights.set(k, rows[k]), empty(len(values)))
+def height_table(field: HeightField) -> Table:
+    """The heights (rows columns,) of a field, row by row."""
+    return table(np.asarray(field.heights, float).ravel())
 
 
 def may_be_near(field: HeightField, radius: Any, a: PlacedShape, b: PlacedShape) -> Any:
@@ -101,12 +99,26 @@ def _prism(field: HeightField, a: PlacedShape, bounds: Bounds) -> tuple[Any, np.
         end = minimum(1.0 * (n - 1), -floor(-(bounds.high[k] + half) / step))
         inside = logical_and(inside, less(low + number, end))
         first.append(minimum(low + number, n - 2.0))
+    assert a.heights is not None
+    heights = _heights_of_cell(a.heights, first[1] * columns + first[0], columns)
     top, bottom = [], []
     for one, two in zip(*CORNERS, strict=True):
         row, column = (first[1 - k] + where(equal(side, 0), one[k], two[k]) for k in (0, 1))
         x, y = column * dx - field.extent[0], row * dy - field.extent[1]
-        assert a.heights is not None
-        top.append([x, y, a.heights.gather(row * columns + column)])
+        z = where(equal(side, 0), *(heights[2 * corner[0] + corner[1]] for corner in (one, two)))
+        top.append([x, y, z])
         bottom.append([x, y, -field.base])
     reached = maximum(maximum(top[0][2], top[1][2]), top[2][2])
     return logical_and(inside, less_equal(bounds.low[2], reached)), np.array(bottom + top)
+
+
+def _heights_of_cell(heights: Table, first: Any, columns: int) -> Any:
+    """The heights of the corners of a cell, row by row. first: the number of its first corner, which may
+    differ from lane to lane.
+    """
+
+    def of_lane(_: Any) -> list[Any]:
+        number = lane_maximum(first, len(heights) - columns - 2)
+        return [1.0 * heights[number + k] for k in (0, 1, columns, columns + 1)]
+
+    return lane_by_lane(of_lane, [0.0] * 4)

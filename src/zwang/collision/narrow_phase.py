@@ -11,7 +11,7 @@ from zwang.collision import sphere_capsule_box, sphere_capsule_cylinder
 from zwang.collision.contact_point import ContactPoint
 from zwang.collision.convex import manifold
 from zwang.collision.convex import nearest_points as convex
-from zwang.collision.height_field import prism_contact, stored_heights
+from zwang.collision.height_field import height_table, prism_contact
 from zwang.collision.pairs import CollisionShape, Pair
 from zwang.collision.shapes import CONVEX, COUNTS, PlacedShape
 from zwang.errors import UnsupportedError
@@ -50,7 +50,7 @@ FUNCTIONS |= {k: _convex(k, COUNTS[k]) for k in CONVEX if "heightfield" not in k
 def placed(shape: CollisionShape, poses: Sequence[Pose]) -> PlacedShape:
     """A shape in the world, for the poses of the links."""
     R, p = placement_pose(list(poses), shape.placement)
-    heights = stored_heights(shape.shape) if isinstance(shape.shape, HeightField) else None
+    heights = height_table(shape.shape) if isinstance(shape.shape, HeightField) else None
     return PlacedShape(shape.sizes, R, p, heights)
 
 

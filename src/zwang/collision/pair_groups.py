@@ -20,7 +20,7 @@ from zwang.collision.shapes import MOST_SIZES, SEVERAL, PlacedShape, SizesOfKind
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
 from zwang.mechanism.tree import WORLD
-from zwang.scalar import MutableArray, empty
+from zwang.scalar import MutableArray, Table, empty
 from zwang.scalar.stacked_pytree import StackedPytree
 
 VALUES = "friction", "solref", "solreffriction", "solimp", "margin", "gap"  # of a pair, read by index
@@ -36,7 +36,7 @@ class StoredPlacements:
         self.poses = poses
         self.numbers = {index: k for k, index in enumerate(shapes)}
         self._entries: MutableArray = empty((len(shapes), _POSE_SIZE))
-        self.heights: dict[int, MutableArray | None] = {}
+        self.heights: dict[int, Table | None] = {}
         for k, shape in enumerate(shapes.values()):
             _, R, p, self.heights[shape.index] = placed(shape, poses)
             for c, x in enumerate([*np.ravel(R), *p]):

@@ -10,7 +10,7 @@ import numpy as np
 from zwang.collision.convex.polyhedra import hull_of, polyhedron_of
 from zwang.errors import UnsupportedError
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
-from zwang.scalar import MutableArray, cond, less, maximum, sqrt
+from zwang.scalar import Table, cond, less, maximum, sqrt
 
 ORDER = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 SEVERAL = "several"  # the kind of a shape that is of one of several kinds
@@ -27,7 +27,7 @@ class PlacedShape(NamedTuple):
     sizes: Any
     R: np.ndarray
     p: np.ndarray
-    heights: MutableArray | None = None
+    heights: Table | None = None
 
 
 class SizesOfKinds(NamedTuple):
