@@ -106,6 +106,39 @@ def test_a_top_in_expanded_form_is_the_same_expression_by_all_ways():
         assert e.mass_matrix == first.mass_matrix and e.right_hand_side == first.right_hand_side, method
 
 
+AXES = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1), "d": (0, 0.6, 0.8)}
+INERTIA = ((2.0, 0.1, -0.2), (0.1, 1.5, 0.3), (-0.2, 0.3, 1.25))
+
+
+def skew_mechanism(axes, links):
+    """Revolute joints about these axes, in one body or in a chain, whose masses are on none of them."""
+    if links == 1:
+        joints = tuple(zw.Revolute(f"q{k}", axis=AXES[axis]) for k, axis in enumerate(axes))
+        bodies = [zw.Body("b0", joints, mass=1, com=(1, 2, 3), inertia=INERTIA)]
+    else:
+        bodies = [
+            zw.Body(f"b{k}", zw.Revolute(f"q{k}", axis=AXES[axis]), parent=f"b{k - 1}" if k else "world",
+                    position=(1, 0, 2) if k else (0, 0, 0), mass=1 + k, com=(1, 2, 3), inertia=INERTIA)
+            for k, axis in enumerate(axes)
+        ]  # fmt: skip
+    return zw.Mechanism("skew", bodies, gravity=(1, -2, -9))
+
+
+@pytest.mark.parametrize("links", ["body", "chain"])
+@pytest.mark.parametrize("axes", ["zy", "zx", "yd", "zyx", "xyz", "zxz", "ydx"])
+def test_expanded_equations_are_those_of_the_float_reference(axes, links):
+    skew = skew_mechanism(axes, 1 if links == "body" else len(axes))
+    rng = np.random.default_rng(4)
+    q, v = rng.normal(size=(2, len(axes)))
+    expected = np.array(zw.mass_matrix(skew, q)), zw.forward_dynamics(skew, q, v, np.zeros(len(axes)))
+    for method in ("projection", *METHODS):
+        e = equations(skew, method=method, form="expanded")
+        at = dict(zip([*e.q, *e.speeds], [*q, *v], strict=True))
+        M, f = (np.array(x.xreplace(at).evalf(), float) for x in (e.mass_matrix, e.right_hand_side))
+        np.testing.assert_allclose(M, expected[0], atol=1e-10, err_msg=method)
+        np.testing.assert_allclose(np.linalg.solve(M, f)[:, 0], expected[1], atol=1e-9, err_msg=method)
+
+
 def test_lagranges_equations_of_a_free_pair_are_the_float_references():
     numbers = {"m": 1.3, "n": 0.6, "l": 0.4, "g": 9.81, "k": 12.0}
     numbers |= {s.name: 0.1 + 0.05 * i for i, s in enumerate((*J, *K))}

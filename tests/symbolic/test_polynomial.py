@@ -24,6 +24,10 @@ POINT = {
 }
 
 
+QUATERNION = sp.symbols("qw qx qy qz", real=True)
+POINT |= dict(zip(QUATERNION, [sp.Rational(n, 9) for n in (2, -4, 5, 6)], strict=True))  # of unit length
+
+
 def ring():
     return Ring(summed=(a, b))
 
@@ -74,6 +78,30 @@ def test_arithmetic_is_that_of_sympy_at_a_rational_point(seed):
             float(expected.subs(POINT).evalf(20)), rel=1e-9, abs=1e-9
         )
     assert ((p + q) * (p - q) - (p * p - q * q)).terms == {}
+
+
+def many_terms(rng, r):
+    """A sum of monomials up to degree 4 in sines, cosines and the components of a unit quaternion."""
+    factors = [f(r.atom(s)) for s in (c, x, m) for f in (scalar.sin, scalar.cos)]
+    factors += [r.atom(s) for s in QUATERNION]
+    total = r.constant(0)
+    for _ in range(rng.randint(5, 25)):
+        term = r.constant(rng.randint(-4, 4))
+        for _ in range(rng.randint(1, 4)):
+            term = term * rng.choice(factors)
+        total = total + term
+    return total
+
+
+@given(st.integers(0, 10**6))
+def test_products_with_several_squares_lose_no_term(seed):
+    """The square of one sine in a product of squares makes terms of which others are still to be replaced."""
+    rng = random.Random(seed)
+    r = Ring(summed=(a, b), units={QUATERNION[0]: QUATERNION[1:]})
+    p, q = many_terms(rng, r), many_terms(rng, r)
+    numbers = [float(readable(y).subs(POINT).evalf(20)) for y in (p, q, p * q, p * p * q)]
+    assert numbers[2] == pytest.approx(numbers[0] * numbers[1], rel=1e-9, abs=1e-7)
+    assert numbers[3] == pytest.approx(numbers[0] ** 2 * numbers[1], rel=1e-9, abs=1e-6)
 
 
 def test_roots_and_quotients_cancel():

@@ -126,12 +126,12 @@ class Ring:
     def reduced(self, terms: dict[int, Any]) -> dict[int, Any]:
         """The terms reduced by i^2 = -1, s^2 = 1 - c^2 and the other rules, without zero coefficients."""
         bias, squares = self.bias, self.squares
-        pending = [(key, value) for key, value in terms.items() if (key + bias) & squares]
+        pending = [key for key in terms if (key + bias) & squares]
         while pending:
-            for key, value in pending:
-                del terms[key]
-                self._replace_square(terms, key, value)
-            pending = [(key, value) for key, value in terms.items() if (key + bias) & squares]
+            for key in pending:  # a replacement may change or remove the terms of the keys after it
+                if key in terms:
+                    self._replace_square(terms, key, terms.pop(key))
+            pending = [key for key in terms if (key + bias) & squares]
         return {key: value for key, value in terms.items() if value != 0}
 
     def _replace_square(self, terms: dict[int, Any], key: int, value: Any) -> None:
