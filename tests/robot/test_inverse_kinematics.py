@@ -472,3 +472,27 @@ def test_the_null_space_objective_leads_away_from_singularities():
         better.q < upper - 1e-6
     ).all()  # so that nothing else holds it back
     assert np.abs(found.null_space().T @ found.gradient()).max() < 1e-4
+
+
+def test_a_posture_attracts_from_far_away():
+    """The joints end no farther from the posture than by small steps along the null space, and as near as the
+    first-order conditions allow.
+    """
+    panda = zw.robot.from_dh(
+        d=[0.333, 0, 0.316, 0, 0.384, 0, 0.107], a=[0, 0, 0, 0.0825, -0.0825, 0, 0.088],
+        alpha=np.array([0, -1, 1, 1, -1, 1, 1]) * np.pi / 2, convention="modified", name="panda",
+        limits=[(-2.9, 2.9), (-1.76, 1.76), (-2.9, 2.9), (-3.07, -0.07), (-2.9, 2.9), (-0.02, 3.75),
+                (-2.9, 2.9)],
+    )  # fmt: skip
+    lower, upper = np.array([joint.joint.limits for joint in panda.joints], float).T
+    Q = np.random.default_rng(0).uniform(lower, upper, (200, 7))
+    for k in (4, 5, 11, 16, 29):
+        q0, posture = Q[k], Q[k + 50]
+        target = zw.frame_pose(panda, q0, "tip")
+        found = zw.robot.solve_ik(panda, "tip", target, q0=q0, posture=posture)
+        slow = zw.robot.solve_ik(
+            panda, "tip", target, q0=q0, null_space_objective=lambda q, p=posture: 0.05 * (p - q)
+        )
+        distances = [float(np.linalg.norm(q - posture)) for q in (q0, found.q, slow.q)]
+        assert found.converged and distances[1] < distances[0] - 1e-3
+        assert distances[1] < distances[2] + 0.01

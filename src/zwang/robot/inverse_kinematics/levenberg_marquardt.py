@@ -41,6 +41,7 @@ RUNNING, CONVERGED, STAGNATED = 0.0, 1.0, 2.0
 DAMPING = (
     0.1  # smallest mu; of 0.01 to 1 the value with the fewest iterations over random poses of three arms
 )
+NULL_SPACE_STEP = 0.2  # [rad, m] largest entry of a step along an objective
 SMALLEST_DAMPING = 1e-9
 STAGNATION_ITERATIONS = 8  # iterations before a search whose error does not decrease is terminated
 STAGNATION_COST = 1e-4  # E above which a search with small steps or without decrease is terminated
@@ -282,8 +283,8 @@ def follow_null_space(
 ) -> tuple[Any, Any, Any, Any]:
     """q, the size of the last step, and the residuals, after following a null-space objective.
 
-    The iteration dq = J^+ e + (1 - J^+ J) z with z = objective(q) (free,) ends when the step is smaller than
-    the position tolerance. Source: Liegeois, IEEE Trans. SMC 7 (1977) 868.
+    The iteration dq = J^+ e + (1 - J^+ J) z with z = objective(q) (free,), at most `NULL_SPACE_STEP`, ends
+    when the step is smaller than the position tolerance. Source: Liegeois, IEEE Trans. SMC 7 (1977) 868.
     """
 
     def running(state: Any) -> Any:
@@ -297,6 +298,7 @@ def follow_null_space(
         e = errors.e * weights
         J = without_blocked_columns(problem, q, error_jacobian(problem, poses, q) * weights[:, None], e)
         z = without_blocked_columns(problem, q, np.asarray(objective(q)).reshape(1, -1), np.array([1]))[0]
+        z = z * (NULL_SPACE_STEP / maximum(NULL_SPACE_STEP, _largest(z)))
         # dq = J^+ e + z - J^+ J z
         step = damped_step(J, e, SMALLEST_DAMPING) + z - damped_step(J, J @ z, SMALLEST_DAMPING)
         stepped = problem.coordinates.stepped(q, step, bounded=problem.bounded)
