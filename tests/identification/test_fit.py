@@ -349,3 +349,31 @@ def test_parameters_that_are_not_fitted_are_those_of_the_model():
     # the friction of a bearing, by its load, which the known inertias make
     load = zw.identify.fit(rough, samples, kinds=("damping",))
     assert abs(load.pi[[p.name for p in load.base.parameters].index("mu_bearing")]) < 1e-6
+
+
+@pytest.mark.parametrize("consistent", [True, False, "lmi"])
+def test_a_weighed_body_keeps_its_mass_where_data_tell_only_sums(consistent):
+    """The masses of a double pendulum's links enter only in combinations; one of them has been weighed."""
+    true, model = double_pendulum(m1=1.0, m2=0.5), double_pendulum(m1=1.3, m2=0.8)
+    t, q, v, a = motion(2, 800)
+    tau = zw.compile(true).inverse_dynamics(q, v, a) + 0.01 * np.random.default_rng(1).normal(size=(800, 2))
+    name = f"m_{model.bodies[1].name}"
+    samples, priors = zw.identify.Measurements(t, q, v, a, tau), {name: (0.5, 0.001)}
+    found = zw.identify.fit(model, samples, kinds=("inertia",), priors=priors, consistent=consistent)
+    assert found.status(name) == "combined"
+    mass = found.pi[[p.name for p in found.base.parameters].index(name)]
+    assert abs(mass - 0.5) < 0.003
+
+
+@pytest.mark.parametrize("kinds", [("inertia", "damping", "friction"), ("inertia", "armature"), None])
+def test_exact_data_of_an_arm_without_friction_give_its_forces(kinds):
+    """Residuals that are rounding errors are no measure of the errors of the forces."""
+    m = robot("ur10")
+    q, v, a = np.random.default_rng(0).normal(size=(3, 600, m.nv))
+    samples = zw.identify.Measurements(
+        np.arange(600) * 0.01, q, v, a, zw.compile(m).inverse_dynamics(q, v, a)
+    )
+    found = zw.identify.fit(m, samples, kinds=kinds)
+    again = zw.compile(found.mechanism).inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(again, samples.tau, atol=1e-6)
+    assert not found.outside

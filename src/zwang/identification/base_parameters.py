@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,13 @@ TOLERANCE = 1e-7  # relative size of a column's independent part, below which it
 VERIFIED = 1e-5  # relative error of the combinations in other states, above which the ranks are in doubt
 NEGLIGIBLE = 1e-6  # coefficients below this are not printed: rounded numbers of the geometry in files
 SPEED = 2.0  # standard deviation of the random velocities [rad/s, m/s], and of accelerations half a square
+
+
+class Combinations(NamedTuple):
+    """Linear combinations matrix @ pi (n,) of parameters pi; matrix (n, parameters)."""
+
+    parameters: tuple[Parameter, ...]
+    matrix: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from zwang.errors import DescriptionError
-from zwang.identification.base_parameters import BaseParameters
+from zwang.identification.base_parameters import BaseParameters, Combinations
 from zwang.identification.parameters import INERTIAL_KINDS, INERTIAL_NAMES, Parameter, body_origins
 from zwang.identification.pseudo_inertia import (
     PSEUDO_INERTIA_UNITS,
@@ -156,7 +156,7 @@ class Divergence:
 
 
 def consistent_parameters(
-    base: BaseParameters,
+    base: BaseParameters | Combinations,
     beta: np.ndarray,
     covariance: np.ndarray,
     prior: np.ndarray,

@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.optimize import lsq_linear
 from scipy.stats import t as student
 
 from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
-from zwang.identification.base_parameters import BaseParameters, Status, base_parameters
+from zwang.identification.base_parameters import BaseParameters, Combinations, Status, base_parameters
 from zwang.identification.consistent_fit import consistent_parameters, with_parameters
 from zwang.identification.force_model import ForceModel, force_model
 from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss
@@ -194,20 +195,25 @@ def fit(
     model = np.array([float(p.value) for p in base.parameters])
 
     def combined(found: LinearEstimate) -> LinearEstimate:
-        return _with_priors(base, found, model, priors) if priors else found
+        return _with_priors(base, found, model, priors)[0] if priors else found
 
     found = estimate_forces(forces, train, estimator, loss, combined)
     n, extra = len(linear.parameters), len(base) - len(linear)
     model[n:] = found.beta[len(found.beta) - extra :]  # of these the model knows nothing
+    known, covariance = Combinations(base.parameters, base.matrix), found.covariance
+    beta = found.beta
+    if priors:
+        weighed = _with_priors(base, found, model, priors)[1]
+        known, beta, covariance = _with_weighed(known, found, weighed, priors)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
         bounded = (lower, upper)
-        pi, converged = parameters_by_lmi(base, found.beta, found.covariance, model, bounded)
+        pi, converged = parameters_by_lmi(known, beta, covariance, model, bounded)
     elif consistent:
-        result = consistent_parameters(base, found.beta, found.covariance, model, (lower, upper))
+        result = consistent_parameters(known, beta, covariance, model, (lower, upper))
         pi, converged = result.pi, result.converged
     else:
-        pi, converged = _nearest_parameters(base, found, model, lower, upper)
+        pi, converged = _nearest_parameters(known, beta, covariance, model, lower, upper)
     if not converged:
         raise SolveError(
             "the parameters that complete the base parameters were not found to the solver's tolerance; use "
@@ -240,11 +246,11 @@ def _index(parameters: Sequence[Parameter], name: str) -> int:
 
 
 def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray, priors: Priors
-                 ) -> LinearEstimate:  # fmt: skip
-    """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov.
+                 ) -> tuple[LinearEstimate, np.ndarray]:  # fmt: skip
+    """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov; and the
+    parameters pi, which are those of the model in what neither the data nor the priors determine.
 
-    In the parameters pi the information matrix is B^T C^-1 B + diag(1 / s^2); what neither the data nor the
-    priors determine does not enter beta.
+    In the parameters pi the information matrix is B^T C^-1 B + diag(1 / s^2).
     """
     B, information = base.matrix, np.linalg.inv(found.covariance)
     precision, value = np.zeros(len(model)), model.copy()
@@ -256,10 +262,24 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     A = B.T @ information @ B + np.diag(precision)
     size = 1 / np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1))
     inverse = np.linalg.pinv(A * np.outer(size, size), rcond=1e-13, hermitian=True) * np.outer(size, size)
-    pi = inverse @ (B.T @ (information @ found.beta) + precision * value)
-    covariance = B @ inverse @ B.T
-    return LinearEstimate(B @ pi, (covariance + covariance.T) / 2, found.noise, found.correlation,
-                          found.condition, found.weights)  # fmt: skip
+    step = inverse @ (B.T @ (information @ (found.beta - B @ model)) + precision * (value - model))
+    pi, covariance = model + step, B @ inverse @ B.T
+    estimated = LinearEstimate(B @ pi, (covariance + covariance.T) / 2, found.noise, found.correlation,
+                               found.condition, found.weights)  # fmt: skip
+    return estimated, pi
+
+
+def _with_weighed(
+    base: Combinations, found: LinearEstimate, pi: np.ndarray, priors: Priors
+) -> tuple[Combinations, np.ndarray, np.ndarray]:
+    """The base parameters and the parameters with priors, which those that complete the base parameters keep:
+    combinations, values and covariance. pi: the estimate with the priors.
+    """
+    chosen = [_index(base.parameters, name) for name in priors]
+    deviations = [pair[1] for _, pair in pairs_of(priors, "priors")]
+    matrix = np.vstack([base.matrix, np.eye(len(pi))[chosen]])
+    covariance = block_diag(found.covariance, np.diag(np.square(deviations)))
+    return base._replace(matrix=matrix), np.concatenate([found.beta, pi[chosen]]), covariance
 
 
 def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool | str
@@ -282,18 +302,20 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
     return lower, upper
 
 
-def _nearest_parameters(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
-                        lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, bool]:  # fmt: skip
+def _nearest_parameters(
+    base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, lower: np.ndarray,
+    upper: np.ndarray,
+) -> tuple[np.ndarray, bool]:  # fmt: skip
     """pi within bounds that reproduces beta, nearest to the model in relative terms."""
     B, scale = base.matrix, np.maximum(np.abs(model), 1e-2)
     if not np.isfinite(lower).any() and not np.isfinite(upper).any():
-        step = np.linalg.lstsq(B * scale, found.beta - B @ model, rcond=None)[0]
+        step = np.linalg.lstsq(B * scale, beta - B @ model, rcond=None)[0]
         return model + scale * step, True
-    deviations = np.sqrt(np.diag(found.covariance))
-    root = np.linalg.inv(np.linalg.cholesky(found.covariance / np.outer(deviations, deviations)))
+    deviations = np.sqrt(np.diag(covariance))
+    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(deviations, deviations)))
     root = root / deviations
     weight = 1e-3
     A = np.vstack([root @ (B * scale), weight * np.eye(len(model))])
-    y = np.concatenate([root @ (found.beta - B @ model), np.zeros(len(model))])
+    y = np.concatenate([root @ (beta - B @ model), np.zeros(len(model))])
     done = lsq_linear(A, y, ((lower - model) / scale, (upper - model) / scale), tol=1e-12)
     return model + scale * done.x, bool(done.success)

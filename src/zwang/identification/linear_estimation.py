@@ -24,6 +24,7 @@ HUBER = (
     1.345  # standard deviations beyond which a residual counts linearly: 95 % efficiency for normal errors
 )
 MAD = 1.4826  # standard deviation of a normal distribution by its median absolute deviation
+EXACT = 1e-8  # of the measured forces, the smallest standard deviation of their errors
 ROUNDS = 50  # of reweighting at most
 WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not tell the base parameters
 
@@ -62,15 +63,15 @@ def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, n
     for _ in range(ROUNDS if loss == "huber" else int(estimator == "weighted")):
         residual = tau - A @ x
         if estimator == "weighted":
-            weights = 1 / _noise(residual, n, loss)
+            weights = 1 / _noise(residual, tau, n, loss)
         if loss == "huber":
-            size = np.abs(residual) / _noise(residual, n, loss)
+            size = np.abs(residual) / _noise(residual, tau, n, loss)
             robust = np.sqrt(np.minimum(1, HUBER / np.maximum(size, 1e-300)))
         before, x = x, _least_squares(A, tau, weights, robust)
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
     residual = tau - A @ x
-    noise, correlation = _noise(residual, n, loss), autocorrelation_times(residual)
+    noise, correlation = _noise(residual, tau, n, loss), autocorrelation_times(residual)
     covariance = _sandwich(A, residual, weights, noise, correlation, loss)
     return LinearEstimate(
         x / scale, covariance / np.outer(scale, scale), noise, correlation, condition, weights
@@ -121,14 +122,16 @@ def _least_squares(A: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: 
     return solve_triangular(R[:-1, :-1], R[:-1, -1])
 
 
-def _noise(residual: np.ndarray, n: int, loss: Loss) -> np.ndarray:
-    """Standard deviation of the residuals by joint; that of normal errors without outliers for Huber."""
+def _noise(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) -> np.ndarray:
+    """Standard deviation of the residuals by joint; that of normal errors without outliers for Huber. It is
+    at least that of exact data, whose residuals are rounding errors and tell nothing.
+    """
     if loss == "huber":
         size = MAD * np.median(np.abs(residual), axis=0)
     else:
         freedom = len(residual) - n / residual.shape[1]
         size = np.sqrt((residual**2).sum(axis=0) / freedom)
-    return np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
+    return np.maximum(size, EXACT * max(float(np.sqrt(np.mean(tau**2))), 1e-300))
 
 
 def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: np.ndarray,
@@ -177,5 +180,5 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) 
     residual = tau - A @ (beta * scale)
     correlation = autocorrelation_times(residual)
     covariance = covariance * float(correlation.max()) * np.outer(back, back)
-    noise = _noise(residual, n, "linear")
+    noise = _noise(residual, tau, n, "linear")
     return LinearEstimate(beta, covariance, noise, correlation, condition, 1 / noise)

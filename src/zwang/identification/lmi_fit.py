@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import MissingExtraError
-from zwang.identification.base_parameters import BaseParameters
+from zwang.identification.base_parameters import BaseParameters, Combinations
 from zwang.identification.consistent_fit import SMALL, raised
 from zwang.identification.pseudo_inertia import (
     PSEUDO_INERTIA_UNITS,
@@ -29,7 +29,7 @@ LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to the
 
 
 def parameters_by_lmi(
-    base: BaseParameters,
+    base: BaseParameters | Combinations,
     beta: np.ndarray,
     covariance: np.ndarray,
     prior: np.ndarray,
