@@ -278,7 +278,7 @@ def _with_weighed(
     chosen = [_index(base.parameters, name) for name in priors]
     deviations = [pair[1] for _, pair in pairs_of(priors, "priors")]
     matrix = np.vstack([base.matrix, np.eye(len(pi))[chosen]])
-    covariance = block_diag(found.covariance, np.diag(np.square(deviations)))
+    covariance = np.asarray(block_diag(found.covariance, np.diag(np.square(deviations))))
     return base._replace(matrix=matrix), np.concatenate([found.beta, pi[chosen]]), covariance
 
 
