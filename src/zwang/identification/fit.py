@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -195,16 +195,15 @@ def fit(
     model = np.array([float(p.value) for p in base.parameters])
 
     def combined(found: LinearEstimate) -> LinearEstimate:
-        return _with_priors(base, found, model, priors)[0] if priors else found
+        return _with_priors(base, found, model, priors) if priors else found
 
     found = estimate_forces(forces, train, estimator, loss, combined)
     n, extra = len(linear.parameters), len(base) - len(linear)
     model[n:] = found.beta[len(found.beta) - extra :]  # of these the model knows nothing
     known, covariance = Combinations(base.parameters, base.matrix), found.covariance
     beta = found.beta
-    if priors:
-        weighed = _with_priors(base, found, model, priors)[1]
-        known, beta, covariance = _with_weighed(known, found, weighed, priors)
+    if priors and found.pi is not None:
+        known, beta, covariance = _with_weighed(known, found, found.pi, priors)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
         bounded = (lower, upper)
@@ -246,8 +245,8 @@ def _index(parameters: Sequence[Parameter], name: str) -> int:
 
 
 def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray, priors: Priors
-                 ) -> tuple[LinearEstimate, np.ndarray]:  # fmt: skip
-    """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov; and the
+                 ) -> LinearEstimate:  # fmt: skip
+    """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov, and the
     parameters pi, which are those of the model in what neither the data nor the priors determine.
 
     In the parameters pi the information matrix is B^T C^-1 B + diag(1 / s^2).
@@ -264,9 +263,7 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     inverse = np.linalg.pinv(A * np.outer(size, size), rcond=1e-13, hermitian=True) * np.outer(size, size)
     step = inverse @ (B.T @ (information @ (found.beta - B @ model)) + precision * (value - model))
     pi, covariance = model + step, B @ inverse @ B.T
-    estimated = LinearEstimate(B @ pi, (covariance + covariance.T) / 2, found.noise, found.correlation,
-                               found.condition, found.weights)  # fmt: skip
-    return estimated, pi
+    return replace(found, beta=B @ pi, covariance=(covariance + covariance.T) / 2, pi=pi)
 
 
 def _with_weighed(

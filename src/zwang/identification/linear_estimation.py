@@ -33,7 +33,7 @@ WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not t
 class LinearEstimate:
     """beta (n,) with its covariance (n, n); standard deviation of the force errors by joint (nv,) [N m, N];
     autocorrelation times by joint (nv,) [samples]; condition number of the scaled regressor; weights by joint
-    (nv,) of the residuals that beta minimises.
+    (nv,) of the residuals that beta minimises. pi: with priors, the parameters of which beta consists.
     """
 
     beta: np.ndarray
@@ -42,6 +42,7 @@ class LinearEstimate:
     correlation: np.ndarray
     condition: float
     weights: np.ndarray
+    pi: np.ndarray | None = None
 
 
 def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, names: tuple[str, ...]
