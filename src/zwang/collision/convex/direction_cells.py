@@ -151,35 +151,66 @@ def _cell_of(d: np.ndarray, side: Any) -> Any:
 def _lists(data: bytes, side: int) -> tuple[np.ndarray, ...]:
     """The numbers of the vertices (n, 3) of each cell."""
     vertices = np.frombuffer(data).reshape(-1, 3)
-    rows = [_corner_directions(face, i, side) for face in range(6) for i in range(side)]
-    return tuple(chosen for corners in rows for chosen in _extreme(vertices, corners))
+    found: dict[tuple[int, int, int], np.ndarray] = {}
+    for face in range(6):
+        _divide(vertices, np.arange(len(vertices)), face, (0, 0), side, side, found)
+    return tuple(found[cell] for cell in np.ndindex(6, side, side))
 
 
-def _corner_directions(face: int, i: int, side: int) -> np.ndarray:
-    """The directions (side, 4, 3) at the corners of the cells (i, j) of a face of the cube."""
+def _divide(
+    vertices: np.ndarray,
+    numbers: np.ndarray,
+    face: int,
+    first: tuple[int, int],
+    size: int,
+    side: int,
+    found: dict[tuple[int, int, int], np.ndarray],
+) -> None:
+    """Enter into `found` the vertices, of those with these numbers, of all cells of a square of size x size
+    cells, of which `first` is one corner, on a face of the cube. Squares are divided into 4 x 4 or fewer:
+    what is not farthest in one is not farthest in its parts.
+    """
+    part = -(-size // 4)
+    i_of, j_of = (start + np.arange(0, size, part) for start in first)
+    parts = _extreme(vertices[numbers], _corner_directions(face, i_of, j_of, part, side))
+    for cell, chosen in zip(((int(i), int(j)) for i in i_of for j in j_of), parts, strict=True):
+        if max(cell) >= side:
+            continue
+        if part == 1:
+            found[face, *cell] = numbers[chosen]
+        else:
+            _divide(vertices, numbers[chosen], face, cell, part, side, found)
+
+
+def _corner_directions(face: int, i_of: np.ndarray, j_of: np.ndarray, size: int, side: int) -> np.ndarray:
+    """The directions (len(i_of) len(j_of), 4, 3) at the corners of squares of cells from the cells (i, j) of
+    a face of the cube; they end with the face.
+    """
     k, sign = divmod(face, 2)
-    found = np.empty((side, 2, 2, 3))
-    ends = 2 * np.arange(side + 1) / side - 1
+    found = np.empty((len(i_of), len(j_of), 2, 2, 3))
+    u, v = (2 * np.minimum([start, start + size], side).T / side - 1 for start in (i_of, j_of))
     found[..., k] = 1 - 2 * sign
-    found[..., (k + 1) % 3] = ends[i : i + 2, None]
-    found[..., (k + 2) % 3] = np.stack([ends[:-1], ends[1:]], axis=1)[:, None, :]
-    return found.reshape(side, 4, 3)
+    found[..., (k + 1) % 3] = u[:, None, :, None]
+    found[..., (k + 2) % 3] = v[None, :, None, :]
+    return found.reshape(-1, 4, 3)
 
 
 def _extreme(vertices: np.ndarray, corners: np.ndarray) -> list[np.ndarray]:
     """The numbers of the vertices that may be farthest along a direction in each of some cells, between their
     corners (cells, 4, 3).
     """
-    slack, cells = TIE * np.abs(vertices).max(), np.arange(len(corners))
-    sides = [(s, t) for s in SAMPLES for t in SAMPLES]
-    weights = np.array([[(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t] for s, t in sides])
+    slack, cells = TIE * np.abs(vertices).max(), np.arange(len(corners))[:, None]
     numbers = np.arange(len(vertices))
     reach = (corners.reshape(-1, 3) @ vertices.T).reshape(len(cells), 4, -1)
     chosen = np.ones((len(cells), len(vertices)), bool)
-    for sample in (weights[len(weights) // 2], *weights):
-        farthest = np.argmax(np.where(chosen, sample @ reach, -np.inf), axis=1)
-        best = reach[cells, :, farthest]
-        chosen &= (best[:, :, None] - reach <= slack).any(axis=1)
+    for weights in (_WEIGHTS[[len(_WEIGHTS) // 2]], _WEIGHTS):  # the middle leaves few
+        farthest = np.argmax(weights @ reach, axis=2)
+        best = np.moveaxis(reach[cells, :, farthest], 1, 2)  # (cells, 4, weights)
+        chosen &= (best[..., None] - reach[:, :, None] <= slack).any(axis=1).all(axis=1)
         kept = chosen.any(axis=0)  # in some of the cells
         numbers, chosen, reach = numbers[kept], chosen[:, kept], reach[..., kept]
     return [numbers[own] for own in chosen]
+
+
+_WEIGHTS = np.array([[(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t] for s in SAMPLES for t in SAMPLES])
+"""Of the corners of a cell in the directions to compare at."""
