@@ -163,18 +163,23 @@ class Program:
     lengths: dict[int, int]
 
 
+CONTROL_FLOW = frozenset({"while", "cond", "for"})
+
+
 def blocks_of(instruction: Instruction) -> tuple[Block, ...]:
     """The blocks that a control-flow instruction owns; empty for all others."""
+    if instruction.op not in CONTROL_FLOW:  # most are not
+        return ()
     data = instruction.data
     if isinstance(data, While):
         return (data.condition, data.body)
-    if isinstance(data, Cond):
-        return (data.then, data.otherwise)
-    return (data.body,) if isinstance(data, For) else ()
+    return (data.then, data.otherwise) if isinstance(data, Cond) else (data.body,)
 
 
 def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> Instruction:
     """The instruction with `change` applied to each block that it owns."""
+    if instruction.op not in CONTROL_FLOW:
+        return instruction
     data = instruction.data
     if isinstance(data, While):
         return replace(
@@ -184,9 +189,7 @@ def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> I
         return replace(
             instruction, data=replace(data, then=change(data.then), otherwise=change(data.otherwise))
         )
-    if isinstance(data, For):
-        return replace(instruction, data=replace(data, body=change(data.body)))
-    return instruction
+    return replace(instruction, data=replace(data, body=change(data.body)))
 
 
 def captured_origin(block: Block, value: int) -> int | None:

@@ -3,10 +3,10 @@
 Instructions are pure except those on arrays, where a store comes after all reads of the version that it
 overwrites. Any order with these dependencies is valid, and the order does not change a result.
 
-Three orders are compared, and the one with the fewest transfers between registers and memory is taken: the
-order of tracing, which is that of the source, and two greedy orders. The greedy scheduler always continues
-with the instruction that ends the lifetime of the most values, or after which another instruction can. Inputs
-and constants do not count, because they are read from memory where they are used.
+Two orders are compared, and the one with the fewer transfers between registers and memory is taken: the order
+of tracing, which is that of the source, and a greedy order. The greedy scheduler always continues with the
+instruction that ends the lifetime of the most values, or after which another instruction can. Inputs and
+constants do not count, because they are read from memory where they are used.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ def _block(block: Block) -> Block:
     graph = _Graph(instructions, block.results)
     best: Sequence[int] = range(len(instructions))
     if len(instructions) <= LARGE:
-        fewest = traffic(graph, best)
-        for shares in (False, True):
-            if fewest:
-                order = _Greedy(graph, shares=shares).run()
-                transfers = traffic(graph, order, fewest)
-                best, fewest = (order, transfers) if transfers < fewest else (best, fewest)
+        transfers = traffic(graph, best)
+        if transfers:
+            order = _Greedy(graph).run()
+            best = order if traffic(graph, order, transfers) < transfers else best
     placed = _with_leaves_late(graph, best)
     return Block(block.parameters, tuple(instructions[k] for k in placed), block.results)
 
@@ -97,12 +95,11 @@ class _Greedy:
     """Greedy scheduling from the beginning of the block.
 
     The next instruction is the one that ends the lifetime of the most values. Ties are broken by whether it
-    enables another instruction to do so, then (with `shares`) by how few other uses its arguments have, then
-    by position.
+    enables another instruction to do so, then by position.
     """
 
-    def __init__(self, graph: _Graph, shares: bool) -> None:
-        self.graph, self.shares = graph, shares
+    def __init__(self, graph: _Graph) -> None:
+        self.graph = graph
         size = len(graph.instructions)
         self.done = list(graph.leaf)
         self.users: list[list[int]] = [[] for _ in range(size)]
@@ -111,7 +108,7 @@ class _Greedy:
                 self.users[b].append(k)
         self.pending = [sum(not graph.leaf[b] for b in before) for before in graph.before]
         self.remaining_uses = list(graph.uses)
-        self.heap: list[tuple[float, int]] = []
+        self.heap: list[tuple[int, int]] = []
 
     def run(self) -> list[int]:
         order: list[int] = []
@@ -133,7 +130,7 @@ class _Greedy:
     def _push(self, k: int) -> None:
         heapq.heappush(self.heap, (-self._priority(k), k))
 
-    def _priority(self, k: int) -> float:
+    def _priority(self, k: int) -> int:
         remaining, values, pending = self.remaining_uses, self.graph.values, self.pending
         ended = 0
         for b in values[k]:
@@ -146,8 +143,7 @@ class _Greedy:
                     ended_next += b != k and remaining[b] == 1
                 if ended_next > ahead:
                     ahead = ended_next
-        shared = sum([1 / remaining[b] for b in values[k]]) / 64 if self.shares else 0
-        return 2 * ended + ahead + shared
+        return 2 * ended + ahead
 
     def _update_after(self, k: int) -> None:
         """After instruction k: push the instructions that became possible or whose priority increased."""
