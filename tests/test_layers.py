@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "compiler.passes": {"scalar", "compiler.ir"},
     "compiler.derivatives": {"scalar", "compiler.ir"},
     "compiler.pipeline": {"compiler.ir", "compiler.frontend", "compiler.passes"},
-    "compiler.backends": {"compiler.ir", "compiler.passes"},
+    "compiler.backends": {"scalar", "compiler.ir", "compiler.passes"},
     "compiler.runtime": {"scalar", "compiler.ir", "compiler.backends"},
     "api": set(),
     "api.arguments": MECHANICS | {"simulation"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from zwang.compiler.ir.program import Block, Instruction, Kind, Program
 from zwang.compiler.runtime import cache, kernel
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.processor import host
+from zwang.scalar.arrays import Entries
 
 PROGRAM = program_of("sin", "exp")
 X = np.linspace(-1, 1, 20)[:, None]
@@ -34,13 +36,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the objects that were compiled, not loaded."""
     names: list[str] = []
-    real = kernel.object_code
+    one, several = kernel.object_code, kernel.object_codes
 
     def object_code(text: str) -> bytes:
-        names.append("entry points" if "@rollout" in text else "body")
-        return real(text)
+        names.append("entry points")
+        return one(text)
+
+    def object_codes(texts: Sequence[str]) -> list[bytes]:
+        names.append("body")
+        return several(texts)
 
     monkeypatch.setattr(kernel, "object_code", object_code)
+    monkeypatch.setattr(kernel, "object_codes", object_codes)
     kernel._entry_points.cache_clear()
     return names
 
@@ -80,7 +87,7 @@ def test_the_key_depends_on_program_settings_and_compiler(monkeypatch: pytest.Mo
         instructions = (Instruction("const", (), (0,), value),)
         variants.append(key(Program((), PROGRAM.outputs, Block((), instructions, (0, 0)), {0: "real"}, {})))
     for entries in [(0.0, 1.0), (-0.0, 1.0), (0, 1), (0.0, 1.0, 2.0)]:
-        read = Instruction("index", (), (0,), 0), Instruction("table", (0,), (1,), entries)
+        read = Instruction("index", (), (0,), 0), Instruction("table", (0,), (1,), Entries(entries))
         kinds: dict[int, Kind] = {0: "index", 1: "real"}
         variants.append(key(Program((), PROGRAM.outputs, Block((), read, (1, 1)), kinds, {})))
     monkeypatch.setattr(cache, "compiler_digest", lambda: b"another compiler")

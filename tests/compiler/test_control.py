@@ -11,6 +11,7 @@ from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
 from zwang.compiler.pipeline import optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
 
 # ---------------------------------------------------------------------------------- algorithms
@@ -258,6 +259,29 @@ def test_a_table_of_integers_is_an_index_into_another():
 
     [got] = interpret(verify(trace(function, {"x": (1,)})), {"x": [1.0]})["out"]
     assert got == 2 * (2 * 30.0 + 10.0) + 20.0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_long_tables_keep_every_bit(dtype):
+    """Of indices and reals, also where two tables differ only by the signs of zeros."""
+    rng, count = np.random.default_rng(0), 700
+    signs = np.copysign(0.0, rng.normal(size=count))
+    order = rng.permutation(count)
+
+    def function(x):
+        tables = [scalar.table(values) for values in (signs, np.abs(signs), np.arange(count) / 7)]
+        positions = scalar.table(order)
+
+        def add(i, total):
+            a, b, c = (t[positions[i]] for t in tables)
+            return total + scalar.copysign(x[0], a) + 2 * scalar.copysign(x[0], b) * c
+
+        return [scalar.fori_loop(0, count, add, 0, unroll=False)]
+
+    x = np.arange(1.0, 17.0)[:, None].astype(dtype)
+    got = CompiledFunction(optimise(trace(function, {"x": (1,)})), dtype=dtype)(x)[:, 0]
+    expected = (np.copysign(1, signs).sum() + 2 * np.arange(count).sum() / 7) * x[:, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-12 if dtype == "float64" else 1e-4)
 
 
 def test_computed_indices_may_be_used_if_they_are_in_range():

@@ -286,7 +286,7 @@ def test_an_unresolved_call_is_an_error_and_not_a_crash() -> None:
     text = "declare double @no_such_function(double)\ndefine double @f(double %x) {\n"
     text += "  %y = call double @no_such_function(double %x)\n  ret double %y\n}\n"
     with pytest.raises(CompileError, match="cannot be loaded"):
-        cpu.MachineCode(cpu.object_code(text), ("f",))
+        cpu.MachineCode([cpu.object_code(text)], ("f",))
 
 
 def test_invalid_text_is_an_error() -> None:

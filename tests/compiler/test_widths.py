@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
+from zwang.compiler.backends.llvm.constant_tables import long_tables
 from zwang.compiler.backends.llvm.lanes import WIDTHS, Lanes
 from zwang.compiler.backends.llvm.module import emit
 from zwang.compiler.backends.llvm.writer import ALIGNED_STACK
@@ -40,12 +41,23 @@ define void @caller(ptr %in, ptr %out, ptr %frame) "stackrealign" {
 
 
 def run_body(
-    program: Program, x: np.ndarray, lanes: Lanes, limit: int, processor: cpu.Processor | None = None
+    program: Program,
+    x: np.ndarray,
+    lanes: Lanes,
+    limit: int,
+    processor: cpu.Processor | None = None,
+    modules: int = 1,
 ) -> np.ndarray:
     """The program's body on lane vectors, without the runtime: x and the result are (worlds, size)."""
     emitted = emit(program, lanes, limit=limit)
+    texts = emitted.parts(modules, length=1)
+    assert len(texts) == min(modules, emitted.text.count("define"))
     calls = cpu.c_functions("fma", "fmaf", "floor", "floorf")
-    code = cpu.MachineCode(cpu.object_code(emitted.text + CALLER, processor), ("caller",), calls)
+    texts += ["declare void @body(ptr, ptr, ptr)" + CALLER + ALIGNED_STACK] if modules > 1 else []
+    texts[0] += CALLER if modules == 1 else ""
+    code = cpu.MachineCode(
+        cpu.object_codes(texts, processor), ("caller",), calls, long_tables(program, lanes)
+    )
     body = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(code["caller"])
     sizes = [sum(port.size for port in ports) for ports in (program.inputs, program.outputs)]
     into, out, workspace = (
@@ -61,7 +73,6 @@ def run_body(
 
 @pytest.mark.skipif(not X86, reason="the instruction that aligns the stack is one of these processors")
 def test_the_stack_is_aligned_whatever_was_compiled_before() -> None:
-    cpu._target_machine.cache_clear()
     body = "define void @body(ptr %in, ptr %out, ptr %frame) { ret void }\n"
     for _ in range(2):
         assert "andq\t$-64, %rsp" not in cpu.assembly(body + CALLER)
@@ -85,6 +96,8 @@ def test_random_functions_have_the_same_bits_at_every_width_and_splitting_limit(
     for width in WIDTHS:
         got = run_body(program, x, Lanes(dtype, width), limit)
         assert np.array_equal(got, reference, equal_nan=True), width
+    apart = run_body(program, x, Lanes(dtype, WIDTHS[-1]), limit, modules=3)
+    assert np.array_equal(apart, reference, equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS_OF_X86 if X86 and KINDS_OF_X86[k].has <= cpu.host().has])

@@ -47,7 +47,7 @@ def test_code_whose_sections_are_far_apart_is_linked() -> None:
                 size, is_left = size - (1 << 16), True
             if size:
                 libc.mmap(begin, size, 0, PRIVATE | NO_RESERVE | NO_REPLACE, -1, 0)
-        code = MachineCode(binary, ("f",))
+        code = MachineCode([binary], ("f",))
         print(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)(code["f"])(0.0, 14))
     """)
     assert output == "2.0\n"

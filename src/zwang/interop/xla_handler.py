@@ -85,7 +85,7 @@ class XlaHandler:
         self.address: int = ctypes.cast(self._general, ctypes.c_void_p).value or 0
         if isinstance(function, CompiledArrayFunction) and any(function.results) and any(function.sizes):
             binary = object_code(_handler_text(function.compiled, self.address))
-            self._code = MachineCode(binary, ("handle",), {})
+            self._code = MachineCode([binary], ("handle",), {})
             self.address = self._code["handle"]
 
     def _handle(self, address: int) -> int | None:

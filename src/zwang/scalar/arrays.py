@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from functools import cached_property
 from typing import Any
@@ -41,16 +42,30 @@ def flat_position(shape: tuple[int, ...], index: Any) -> Any:
 
 
 class Entries(tuple[Any, ...]):
-    """The entries of a table, whose hash and bounds are computed only once: programs compare long tables
-    often.
+    """The entries of a table: tables are equal if their bits are. What programs ask of long tables often is
+    computed only once.
     """
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Entries) and self.digest == other.digest)
+
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.digest)
+
+    @property
+    def are_indices(self) -> bool:
+        """Whether the entries are integers, which are indices."""
+        return type(self[0]) is int
 
     @cached_property
-    def _hash(self) -> int:
-        return super().__hash__()
+    def numbers(self) -> np.ndarray:
+        """The entries as an array of 64-bit reals or integers."""
+        return np.array(self, np.int64 if self.are_indices else np.float64)
+
+    @cached_property
+    def digest(self) -> str:
+        """A text of hexadecimal digits that tells tables of other bits, or of the other kind, apart."""
+        return hashlib.sha256(self.numbers.dtype.char.encode() + self.numbers.tobytes()).hexdigest()
 
     @cached_property
     def bounds(self) -> tuple[Any, Any]:
@@ -59,8 +74,9 @@ class Entries(tuple[Any, ...]):
 
     @cached_property
     def are_equal(self) -> bool:
-        """Whether all entries have one value."""
-        return all(entry == self[0] for entry in self)
+        """Whether all entries have the same bits."""
+        bits = self.numbers.view(np.int64)
+        return bool((bits == bits[0]).all())
 
 
 class Table:

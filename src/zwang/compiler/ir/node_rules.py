@@ -406,6 +406,6 @@ def gather_table(entries: Entries, i: Any) -> Any:
     check_bounds(i, len(entries))
     if entries.are_equal:
         return entries[0]
-    if type(entries[0]) is int:
+    if entries.are_indices:
         return i.graph.make(Index, "index_table", (i,), entries)
     return i.graph.make(Real, "table", (i,), entries)

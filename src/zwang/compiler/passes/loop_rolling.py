@@ -30,6 +30,7 @@ from zwang.compiler.passes.repetition import (
 )
 from zwang.compiler.passes.rolling_limits import LIMITS, RollingLimits
 from zwang.compiler.passes.value_numbering import Values
+from zwang.scalar.arrays import Entries
 
 
 def roll_loops(program: Program, limits: RollingLimits = LIMITS) -> Program:
@@ -427,7 +428,7 @@ class _LoopWriting:
 
     def _constant(self, numbers: Sequence[float]) -> int:
         """A constant, or an entry of a table of them."""
-        key = tuple(numbers) if len({repr(x) for x in numbers}) > 1 else repr(numbers[0])
+        key = Entries(numbers) if len({repr(x) for x in numbers}) > 1 else repr(numbers[0])
         if isinstance(key, str):
             return self._once(key, lambda: self._write("const", [], "real", float(numbers[0])))
         return self._once(key, lambda: self._write("table", [self.index], "real", key))
@@ -447,7 +448,7 @@ class _LoopWriting:
         first = positions[0]
         stride = positions[1] - first if len(positions) > 1 else 0
         if any(p != first + k * stride for k, p in enumerate(positions)) or stride < 0 or first < 0:
-            key = tuple(positions)
+            key = Entries(positions)
             return self._once(("at", key), lambda: self._write("index_table", [self.index], "index", key))
         index = self.index if stride else self._whole(first)
         if stride > 1:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind
+from zwang.scalar.arrays import Entries
 
 
 @dataclass
@@ -239,7 +240,7 @@ def select(condition: Operand, a: Any, b: Any) -> Operand:
 
 
 def table_value(values: Sequence[float], index: Operand) -> Operand:
-    return index.builder.write("table", (index.value,), "real", tuple(values))
+    return index.builder.write("table", (index.value,), "real", Entries(values))
 
 
 def polynomial(x: Operand, coefficients: Sequence[float]) -> Operand:

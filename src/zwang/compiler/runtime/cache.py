@@ -17,7 +17,6 @@ import os
 import stat
 import sys
 import tempfile
-from array import array
 from collections.abc import Callable, Iterator
 from functools import cache, reduce
 from operator import or_
@@ -158,38 +157,32 @@ def key(program: Program | None, *settings: object) -> str:
         return digest.hexdigest()
     ports = [[port.size for port in side] for side in (program.inputs, program.outputs)]
     digest.update(repr(ports).encode())
-    for line in _lines(program.body, {}):
+    for line in _lines(program.body):
         digest.update(line.encode())
     return digest.hexdigest()
 
 
-def _lines(block: Block, tables: dict[int, str]) -> Iterator[str]:
-    """The block as text, independent of the names of ports; tables: see `_parts`."""
+def _lines(block: Block) -> Iterator[str]:
+    """The block as text, independent of the names of ports."""
     yield f"({block.parameters}"
     simple: list[str] = []
     for instruction in block.instructions:
-        blocks, data = _parts(instruction, tables)
+        blocks, data = _parts(instruction)
         simple.append(f"{instruction.op}{instruction.args}{instruction.out}{data!r}")
         if blocks:
             yield "\n".join(simple)
             simple = []
             for nested in blocks:
-                yield from _lines(nested, tables)
+                yield from _lines(nested)
     yield "\n".join(simple)
     yield f"{block.results})"
 
 
-def _parts(instruction: Instruction, tables: dict[int, str]) -> tuple[tuple[Block, ...], object]:
-    """The blocks of an instruction, and the rest of its data, a digest for a table.
-
-    tables: the digests by the identity of the table, which many instructions read, as meshes' vertices.
-    """
+def _parts(instruction: Instruction) -> tuple[tuple[Block, ...], object]:
+    """The blocks of an instruction, and the rest of its data, a digest for a table."""
     data = instruction.data
     if instruction.op in ("table", "index_table"):
-        if id(data) not in tables:
-            entries = array("q" if type(data[0]) is int else "d", data)
-            tables[id(data)] = entries.typecode + hashlib.sha256(entries.tobytes()).hexdigest()
-        return (), tables[id(data)]
+        return (), data.digest
     if isinstance(data, Cond):
         return (data.then, data.otherwise), data.rare
     if isinstance(data, While):

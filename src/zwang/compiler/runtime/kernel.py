@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 
+from zwang.compiler.backends.llvm.constant_tables import long_tables
 from zwang.compiler.backends.llvm.entry_points import KERNEL, entry_points
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.module import emit, port_starts
@@ -16,8 +17,9 @@ from zwang.compiler.backends.llvm.writer import ALIGNMENT
 from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Program, nonempty_ports
 from zwang.compiler.runtime import cache as object_cache
-from zwang.compiler.runtime.processor import MachineCode, host, object_code
+from zwang.compiler.runtime.processor import MachineCode, host, object_code, object_codes
 from zwang.compiler.runtime.teams import CHUNK_FUNCTION
+from zwang.compiler.runtime.threads import cores
 
 
 class Kernel:
@@ -31,14 +33,14 @@ class Kernel:
     def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):
         self.lanes = lanes
         content = _object_code("body", lanes, use_cache, lambda: _assembled_body(program, lanes), program)
-        frame_bytes = int.from_bytes(content[:8], "little")
-        self._body = MachineCode(content[8:], ("body",))
+        frame_bytes, *objects = _unpacked(content)
+        self._body = MachineCode(objects, ("body",), tables=long_tables(program, lanes))
         self._entry_points = _entry_points(lanes, use_cache)
         self.ufunc_loop = self._entry_points["ufunc_loop"]
         self.rollout_loop = self._entry_points["rollout_loop"]
         self.rollout_address = self._entry_points["rollout"]
         self.rollout = CHUNK_FUNCTION(self.rollout_address)
-        self.descriptor = int64_array(*self._describe(program, frame_bytes))
+        self.descriptor = int64_array(*self._describe(program, int.from_bytes(frame_bytes, "little")))
 
     def _describe(self, program: Program, frame_bytes: int) -> list[int]:
         inputs, outputs = nonempty_ports(program)
@@ -71,10 +73,25 @@ def _aligned(size: int) -> int:
 
 
 def _assembled_body(program: Program, lanes: Lanes) -> bytes:
-    """The size of the stack frame (8 bytes), then the object code of the program's body."""
+    """The size of the stack frame (8 bytes) and the object codes of the program's body, packed."""
     with without_garbage_collection():
         emitted = emit(program, lanes)
-    return emitted.frame_bytes.to_bytes(8, "little") + object_code(emitted.text)
+        texts = emitted.parts(cores())
+    return _packed(emitted.frame_bytes.to_bytes(8, "little"), *object_codes(texts))
+
+
+def _packed(*parts: bytes) -> bytes:
+    """Some bytes, each behind their length."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def _unpacked(content: bytes) -> list[bytes]:
+    parts, start = list[bytes](), 0
+    while start < len(content):
+        end = start + 8 + int.from_bytes(content[start : start + 8], "little")
+        parts.append(content[start + 8 : end])
+        start = end
+    return parts
 
 
 def _object_code(
@@ -93,7 +110,7 @@ def _entry_points(lanes: Lanes, use_cache: bool) -> MachineCode:
     code = _object_code(
         "entry points", lanes, use_cache, lambda: object_code(entry_points(lanes, host().is_x86))
     )
-    return MachineCode(code, ("ufunc_loop", "rollout_loop", "batch", "rollout_batch", "rollout"))
+    return MachineCode([code], ("ufunc_loop", "rollout_loop", "batch", "rollout_batch", "rollout"))
 
 
 def inner_loop(lanes: Lanes, use_cache: bool) -> int:

@@ -18,7 +18,7 @@ def peak_gflops(dtype: str = "float64", *, repeats: int = 20) -> float:
     counts two.
     """
     lanes = Lanes(dtype, host().width(dtype))
-    code = MachineCode(object_code(peak_text(lanes)), ("peak",))
+    code = MachineCode([object_code(peak_text(lanes))], ("peak",))
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(code["peak"])
     sum_buffer = (ctypes.c_char * 256)()
     best = float("inf")

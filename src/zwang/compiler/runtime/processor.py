@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
+from llvmlite.binding import ffi
 
-from zwang.compiler.backends.llvm.writer import ALIGNED_STACK
 from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
 from zwang.errors import CompileError
 
@@ -85,11 +87,8 @@ def _initialize() -> None:
         llvm.set_option("", option)
 
 
-@cache
-def _target_machine(processor: Processor, has_aligned_stack: bool = False) -> Any:
-    """LLVM's code generator. It takes the alignment of the stack from the first module that it gets, so there
-    is one for modules with `ALIGNED_STACK`, and another one.
-    """
+def _target_machine(processor: Processor) -> Any:
+    """LLVM's code generator. It takes the alignment of the stack from the first module that it gets."""
     _initialize()
     # Constants are close to the code, so that instructions address them directly.
     model = "jitdefault" if os.name == "nt" else "small"
@@ -106,13 +105,15 @@ def _target_machine(processor: Processor, has_aligned_stack: bool = False) -> An
 
 def object_code(text: str, processor: Processor | None = None) -> bytes:
     """The object code of LLVM IR. Raises CompileError for invalid IR."""
+    return object_codes([text], processor)[0]
 
-    def make() -> bytes:
-        with _exclusive_llvm():
-            module = _module(text)
-            code = _machine_for(text, processor).emit_object(module)
-            module.close()
-            return code
+
+def object_codes(texts: Sequence[str], processor: Processor | None = None) -> list[bytes]:
+    """The object codes of modules, in a thread for each. Raises CompileError for invalid IR."""
+
+    def make() -> list[bytes]:
+        with _exclusive_llvm(), ThreadPoolExecutor(len(texts)) as threads:
+            return list(threads.map(lambda text: _emitted(text, processor, is_object=True), texts))
 
     return run_on_llvm_thread(make)
 
@@ -120,11 +121,32 @@ def object_code(text: str, processor: Processor | None = None) -> bytes:
 def assembly(text: str, processor: Processor | None = None) -> str:
     """The assembly text of LLVM IR, for inspection."""
     with _exclusive_llvm():
-        return _machine_for(text, processor).emit_assembly(_module(text))
+        return _emitted(text, processor, is_object=False).decode()
 
 
-def _machine_for(text: str, processor: Processor | None) -> Any:
-    return _target_machine(processor or host(), ALIGNED_STACK in text)
+def _emitted(text: str, processor: Processor | None, is_object: bool) -> bytes:
+    """The object code or the assembly text of LLVM IR."""
+    machine, context = _target_machine(processor or host()), llvm.create_context()
+    with closing(context), closing(_module(text, context)) as module, ffi.OutputString() as error:
+        buffer = _generate_code()(machine, module, int(is_object), error)
+        if not buffer:
+            raise CompileError(f"LLVM cannot generate code: {error}")
+        try:
+            start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+            return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+        finally:
+            ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@cache
+def _generate_code() -> Any:
+    """The C function behind llvmlite's `TargetMachine.emit_object`. It may run in several threads at a time,
+    each with a context and a code generator of its own; llvmlite's lets one thread in.
+    """
+    locked, name = ffi.lib.LLVMPY_TargetMachineEmitToMemory, "LLVMPY_TargetMachineEmitToMemory"
+    function = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)[name]
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
 
 
 @contextmanager
@@ -139,9 +161,9 @@ def _exclusive_llvm() -> Iterator[None]:
 _unloaded: list[Any] = []  # code that is no longer needed; it is released at the next use of LLVM
 
 
-def _module(text: str) -> Any:
+def _module(text: str, context: Any) -> Any:
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM rejects the generated code; please report this: {error}") from error
@@ -149,19 +171,29 @@ def _module(text: str) -> Any:
 
 
 class MachineCode:
-    """Object code loaded into memory; it is unloaded with this object.
+    """Object codes linked and loaded into memory; they are unloaded with this object.
 
     exported: names of the functions whose addresses are needed; calls: addresses of external functions by
-    name. Raises CompileError if the code cannot be loaded.
+    name; tables: data of external variables by name. Raises CompileError if the code cannot be loaded.
     """
 
     _numbers = itertools.count()
 
-    def __init__(self, binary: bytes, exported: tuple[str, ...], calls: Mapping[str, int] | None = None):
+    def __init__(
+        self,
+        binaries: Sequence[bytes],
+        exported: tuple[str, ...],
+        calls: Mapping[str, int] | None = None,
+        tables: Mapping[str, np.ndarray] | None = None,
+    ):
         self._jit: Any = None
         self._release = _unloaded.append  # the module's names may be gone when the interpreter exits
-        builder = llvm.JITLibraryBuilder().add_object_img(binary)
+        self._tables = dict(tables or {})
+        builder = llvm.JITLibraryBuilder()
+        for binary in binaries:
+            builder.add_object_img(binary)
         known = _stack_probe() | (_fallback_functions() if calls is None else dict(calls))
+        known |= {name: data.ctypes.data for name, data in self._tables.items()}
         for name, address in known.items():
             builder.import_symbol(name, address)
         for name in exported:

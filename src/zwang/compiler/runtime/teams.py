@@ -265,7 +265,7 @@ class _Functions:
 def _functions() -> _Functions:
     key = object_cache.key(None, "team", host().identity)
     content = object_cache.fetch(key, lambda: object_code(team_functions(host().is_x86)))
-    code = MachineCode(content, ("worker", "share", "publish", "close_job", "dismiss"))
+    code = MachineCode([content], ("worker", "share", "publish", "close_job", "dismiss"))
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     return _Functions(
         code,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from zwang.compiler.backends.llvm.constant_tables import table_name
 from zwang.compiler.backends.llvm.straight_line_emitter import StraightLineEmitter
 from zwang.compiler.backends.llvm.writer import ArraySlot, FunctionWriter, InputElement
 from zwang.compiler.ir.program import Instruction
@@ -21,8 +22,8 @@ class ArrayEmitter(StraightLineEmitter):
 
     def _table_entry(self, writer: FunctionWriter, instruction: Instruction, scalar: str) -> str:
         """The entry of a constant table as a scalar."""
-        key = (instruction.op, instruction.data)
-        name = self.tables.setdefault(key, f"@table{len(self.tables)}")
+        name = table_name(instruction.data)
+        self.tables[name] = instruction.data
         index = writer.operand(instruction.args[0])
         address = writer.assign(f"getelementptr inbounds {scalar}, ptr {name}, i64 {index}")
         return writer.assign(f"load {scalar}, ptr {address}")

@@ -6,6 +6,7 @@ Hence the same program computes the same bits for every number of lanes (all NaN
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,13 +18,49 @@ from zwang.compiler.backends.llvm.writer import ALIGNED_STACK, FunctionWriter, I
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.expand import expand
 
+PART_LENGTH = 400_000  # characters of a module that are worth a thread of their own
+_NAME = re.compile(r"@(?:body|piece\d+|table_\w+)")  # of functions and tables
+
 
 @dataclass(frozen=True)
 class EmittedModule:
-    """The LLVM IR of a program, and the size of the stack frame that `body` needs [bytes]."""
+    """The LLVM IR of a program, and the size of the stack frame that `body` needs [bytes]. Its long tables
+    are external variables (see `long_tables`).
+    """
 
-    text: str
-    frame_bytes: int
+    emitter: ControlFlowEmitter
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.emitter.frame.size
+
+    @property
+    def text(self) -> str:
+        """The text of one module."""
+        return self._module(self.emitter.functions, self.emitter.table_texts(is_given=True))
+
+    def parts(self, most: int, length: int = PART_LENGTH) -> list[str]:
+        """The texts of at most so many modules, of about this length or more, which call each other's
+        functions.
+        """
+        functions = sorted(self.emitter.functions, key=len, reverse=True)
+        count = min(most, len(functions), -(-sum(map(len, functions)) // length))
+        groups: list[list[str]] = [[] for _ in range(count)]
+        for function in functions:  # into the group that is the shortest so far
+            min(groups, key=lambda group: sum(map(len, group))).append(function)
+        return [self.text] if count == 1 else [self._part(group) for group in groups]
+
+    def _part(self, functions: list[str]) -> str:
+        """The text of a module of some of the functions."""
+        tables = {text.split(" ", 1)[0]: text for text in self.emitter.table_texts(is_given=True)}
+        own = {_NAME.findall(function)[0] for function in functions}
+        others = sorted({name for function in functions for name in _NAME.findall(function)} - own)
+        parameters = self.emitter.signature.parameters
+        heads = [tables.get(name, f"declare void {name}({parameters})") for name in others]
+        return self._module([f.replace("define internal", "define", 1) for f in functions], heads)
+
+    def _module(self, functions: Sequence[str], heads: Sequence[str]) -> str:
+        return self.emitter.module_text(functions, heads) + ALIGNED_STACK
 
 
 class BufferSignature:
@@ -76,4 +113,4 @@ def emit(program: Program, lanes: Lanes, *, limit: int = FUNCTION_SIZE_LIMIT) ->
     expanded = expand(program, lanes.dtype)
     module = ControlFlowEmitter(expanded, lanes, BufferSignature(expanded, lanes), limit)
     module.body(f"define void @body({module.signature.parameters})")
-    return EmittedModule(module.text() + ALIGNED_STACK, module.frame.size)
+    return EmittedModule(module)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from zwang.compiler.backends.array_storage import array_storage
+from zwang.compiler.backends.llvm.constant_tables import LONG, table_data, table_name
 from zwang.compiler.backends.llvm.lanes import Lanes
 from zwang.compiler.backends.llvm.writer import (
     ArraySlot,
@@ -22,9 +21,9 @@ from zwang.compiler.backends.llvm.writer import (
     StackSlot,
 )
 from zwang.compiler.ir.program import Block, Instruction, Kind, Program, blocks_of
+from zwang.scalar.arrays import Entries
 
 FUNCTION_SIZE_LIMIT = 8000
-BYTES_FROM = 256  # entries of a table that is written as bytes
 
 TEMPLATES = {
     "add": "fadd {R} {0}, {1}",
@@ -74,7 +73,7 @@ class StraightLineEmitter:
         self.storage = array_storage(program, longest_on_stack=0)
         self.frame = StackFrame(lanes, self.storage.size * lanes.bytes)
         self.functions: list[str] = []
-        self.tables: dict[tuple[str, tuple], str] = {}
+        self.tables: dict[str, Entries] = {}  # by their names
         self.intrinsics: set[str] = set()
         self._sizes: dict[int, int] = {}
         # for the offset of each array the function and the mask under which it was allocated
@@ -110,12 +109,15 @@ class StraightLineEmitter:
         self._finish(writer, head)
 
     def text(self) -> str:
-        """The LLVM text of the module."""
-        tables = self._table_texts()
+        """The LLVM text of the module with all tables."""
+        return self.module_text(self.functions, self.table_texts(is_given=False))
+
+    def module_text(self, functions: Sequence[str], heads: Sequence[str]) -> str:
+        """The LLVM text of a module of some functions; heads: tables and functions that they use."""
         declared = [f"declare {declaration}" for declaration in sorted(self.intrinsics)]
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
-        return "\n".join([*tables, *self.functions, *declared, attributes, weights, "!1 = !{}", ""])
+        return "\n".join([*heads, *functions, *declared, attributes, weights, "!1 = !{}", ""])
 
     def export_array(self, writer: FunctionWriter, array: ArraySlot, position: int) -> None:
         """Store all elements of an array in the output, from this position on."""
@@ -128,21 +130,23 @@ class StraightLineEmitter:
                 writer.export_value(target, writer.operand(value))
         self.functions.append(writer.text(f"{head} #0"))
 
-    def _table_texts(self) -> list[str]:
-        """The constant tables as global variables; long ones as their bytes, which LLVM reads faster."""
-        lines = []
-        for (kind, values), name in self.tables.items():
-            real = kind == "table"
-            scalar = self.lanes.scalar if real else "i64"
-            if len(values) >= BYTES_FROM:
-                with np.errstate(over="ignore"):
-                    data = np.array(values, self.lanes.dtype if real else np.int64)
-                text = f'[{data.nbytes} x i8] c"\\{data.tobytes().hex(chr(92))}"'
-            else:
-                entries = ", ".join(f"{scalar} {self.lanes.literal(v) if real else v}" for v in values)
-                text = f"[{len(values)} x {scalar}] [{entries}]"
-            lines.append(f"{name} = private unnamed_addr constant {text}, align 8")
-        return lines
+    def table_texts(self, *, is_given: bool) -> list[str]:
+        """The constant tables as global variables, long ones as their bytes, which LLVM reads faster;
+        is_given: long ones as external variables (see `long_tables`).
+        """
+        return [self._table_text(entries, is_given) for entries in self.tables.values()]
+
+    def _table_text(self, entries: Entries, is_given: bool) -> str:
+        name, scalar = table_name(entries), "i64" if entries.are_indices else self.lanes.scalar
+        if len(entries) < LONG:
+            values = entries if entries.are_indices else map(self.lanes.literal, entries)
+            text = f"[{len(entries)} x {scalar}] [{', '.join(f'{scalar} {value}' for value in values)}]"
+        elif is_given:
+            return f"{name} = external constant [{len(entries)} x {scalar}], align 8"
+        else:
+            data = table_data(entries, self.lanes)
+            text = f'[{data.nbytes} x i8] c"\\{data.tobytes().hex(chr(92))}"'
+        return f"{name} = private unnamed_addr constant {text}, align 8"
 
     # ------------------------------------------------------------------------------------------- blocks
 
