@@ -29,7 +29,7 @@ def distance(fit: zw.identify.Fit) -> float:
     return float(np.sqrt(error @ np.linalg.solve(fit.estimate.covariance, error)))
 
 
-@pytest.mark.parametrize("noise", [0.2, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 0.2, 3.0])
 def test_no_consistent_parameters_are_nearer_to_the_data(noise):
     data, kinds = samples(noise), ("inertia", "damping")
     lmi = zw.identify.fit(arm(0.6), data, kinds=kinds, consistent="lmi")

@@ -57,8 +57,12 @@ def parameters_by_lmi(
     deviations = np.sqrt(np.diag(covariance))
     L = np.linalg.cholesky(covariance / np.outer(deviations, deviations))
     whitening = np.linalg.inv(L) / deviations
-    z = cvxpy.Variable(len(prior))  # pi = prior + scale z
-    error = (whitening @ base.matrix * scale) @ z + whitening @ (base.matrix @ prior - beta)
+    # cost = |A z + b|^2 + w |z|^2 with pi = prior + scale z. In y it is |y|^2 and a constant, however exact
+    # the data are: z = z_free + V S^-1 y, with the singular values S of [A; sqrt(w) 1] = U S V^T
+    A, b = whitening @ base.matrix * scale, whitening @ (base.matrix @ prior - beta)
+    U, S, V = np.linalg.svd(np.vstack([A, np.sqrt(WEIGHT) * np.eye(len(prior))]), full_matrices=False)
+    y = cvxpy.Variable(len(prior))
+    z = (V.T / S) @ (y - U.T[:, : len(b)] @ b)
     constraints = []
     for k in range(bodies):
         P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
@@ -67,8 +71,7 @@ def parameters_by_lmi(
         pi_k = prior[k] + scale[k] * z[k]
         constraints += [pi_k >= low] if np.isfinite(low) else []
         constraints += [pi_k <= high] if np.isfinite(high) else []
-    cost = cvxpy.sum_squares(error) + WEIGHT * cvxpy.sum_squares(z)
-    problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(y)), constraints)
     try:
         problem.solve(solver=cvxpy.CLARABEL)
     except cvxpy.SolverError:
