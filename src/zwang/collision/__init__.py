@@ -20,11 +20,11 @@ axes is frame @ (J_b - J_a) v, with the Jacobians of the point `position` fixed 
 
 `contact_points` works on every scalar. `passes_broad_phase(pair, poses)` is false where the pair cannot
 touch. `contact_points_between` and `bounding_volumes_overlap` are the same for shapes already placed in the
-world, such as those of a `PairGroup`: the pairs of one type, in one loop. `over_near_pairs` is a loop over
-those that may be near each other.
+world, such as those of a `PairGroup`: the pairs of one type, in one loop; `if_volumes_overlap` is a branch.
+`over_near_pairs` is a loop over those that may be near each other.
 """
 
-from zwang.collision.broad_phase import bounding_volumes_overlap, passes_broad_phase
+from zwang.collision.broad_phase import bounding_volumes_overlap, if_volumes_overlap, passes_broad_phase
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.narrow_phase import contact_points, contact_points_between
 from zwang.collision.pair_groups import PairGroup, StoredPlacements, is_fixed_to_world, pair_groups
@@ -46,6 +46,7 @@ __all__ = [
     "contact_frame",
     "contact_points",
     "contact_points_between",
+    "if_volumes_overlap",
     "is_fixed_to_world",
     "is_swept",
     "over_near_pairs",

@@ -17,7 +17,7 @@ from zwang.collision.pairs import Pair
 from zwang.collision.shapes import PlacedShape, extents, radius
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.geometry import HeightField
-from zwang.scalar import absolute, clip, cond, less, logical_and, maximum, where
+from zwang.scalar import absolute, clip, cond, less, logical_and, maximum
 
 ALLOWANCE = 1 + 1e-9  # by which boxes are enlarged, above the rounding error of their distance
 
@@ -31,12 +31,30 @@ def passes_broad_phase(pair: Pair, poses: Sequence[Pose]) -> Any:
 
 def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     """`passes_broad_phase` for shapes already placed in the world."""
+    return if_volumes_overlap(pair, a, b, lambda _: 1.0, 0.0) > 0
+
+
+def if_volumes_overlap(
+    pair: Pair, a: PlacedShape, b: PlacedShape, function: Callable[[Any], Any], carry: Any
+) -> Any:
+    """function(carry) where the `bounding_volumes_overlap`, else the carry.
+
+    What only the function and the test of boxes need, such as the orientations, is read where bounding
+    spheres overlap.
+    """
+
+    def where_true(condition: Any, function: Callable[[Any], Any], carry: Any) -> Any:
+        return cond(condition, function, lambda carry: carry, carry)
+
     margin = maximum(pair.reach, 0)
     if "plane" in pair.kinds:
+        if "mesh" not in pair.kinds:
+            return function(carry)
         height = a.R[:, 2] @ (b.p - a.p)
-        return height < radius("mesh", b.sizes) * ALLOWANCE + margin if "mesh" in pair.kinds else True
+        return where_true(height < radius("mesh", b.sizes) * ALLOWANCE + margin, function, carry)
     if isinstance(pair.a.shape, HeightField):
-        return may_be_near(pair.a.shape, radius(pair.b.kind, b.sizes), a, b)
+        near = may_be_near(pair.a.shape, radius(pair.b.kind, b.sizes), a, b)
+        return where_true(near, function, carry)
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p
     near = d @ d < reach * reach
@@ -45,8 +63,8 @@ def bounding_volumes_overlap(pair: Pair, a: PlacedShape, b: PlacedShape) -> Any:
     elif pair.kinds == ("capsule", "capsule"):
         closer = lambda: logical_and(_is_near_axis(a, b, margin), _is_near_axis(b, a, margin))  # noqa: E731
     else:
-        return near
-    return cond(near, lambda: where(closer(), 1.0, 0.0), lambda: 0.0) > 0
+        return where_true(near, function, carry)
+    return where_true(near, lambda carry: where_true(closer(), function, carry), carry)
 
 
 def _is_near_axis(a: PlacedShape, b: PlacedShape, margin: Any) -> Any:

@@ -15,8 +15,8 @@ from zwang.collision import (
     Pair,
     PairGroup,
     StoredPlacements,
-    bounding_volumes_overlap,
     contact_points_between,
+    if_volumes_overlap,
     is_swept,
     over_near_pairs,
     pair_groups,
@@ -346,8 +346,7 @@ def over_active_contacts(
         return carry
 
     # hard contacts are active before the bounding volumes overlap
-    near = hard or bounding_volumes_overlap(pair, a, b)
-    return cond(near, visit_points, lambda t: t, carry)
+    return visit_points(carry) if hard else if_volumes_overlap(pair, a, b, visit_points, carry)
 
 
 def links_of(tree: Tree, group: PairGroup) -> StackedPytree:

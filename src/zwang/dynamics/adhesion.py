@@ -14,9 +14,9 @@ from zwang.collision import (
     Pair,
     PairGroup,
     StoredPlacements,
-    bounding_volumes_overlap,
     candidate_pairs,
     contact_points_between,
+    if_volumes_overlap,
     over_near_pairs,
     pair_groups,
 )
@@ -95,7 +95,7 @@ def _sums(
                     )
                 return found
 
-            return cond(bounding_volumes_overlap(pair, a, b), visit_points, lambda t: t, found)
+            return if_volumes_overlap(pair, a, b, visit_points, found)
 
         found = over_near_pairs(group, shapes, visit, found)
     return found

@@ -34,8 +34,8 @@ from zwang.collision import (
     Pair,
     PairGroup,
     PlacedShape,
-    bounding_volumes_overlap,
     contact_points_between,
+    if_volumes_overlap,
     is_fixed_to_world,
     over_near_pairs,
 )
@@ -62,7 +62,6 @@ from zwang.constraint.rows import JointScrews
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import (
     MutableArray,
-    cond,
     empty,
     fori_loop,
     lane_maximum,
@@ -195,7 +194,8 @@ class _GroupContacts:
         """
         pair, (a, b) = self.group.pair(number), self.group.placed(number, self.kinematics.shapes)
 
-        def found_points(stored: MutableArray) -> tuple[MutableArray, Any]:
+        def found_points(carry: tuple[MutableArray, Any]) -> tuple[MutableArray, Any]:
+            stored = carry[0]
             points, active = contact_points_between(pair, a, b), 0.0 > 1.0
             for point in points:
                 active = logical_or(active, is_active(self.context, pair, point, np.zeros(3)))
@@ -206,9 +206,7 @@ class _GroupContacts:
         stored = empty((1 + 6 * len(self.sides), NUMBERS * pair.count))
         for k, x in enumerate(_numbers([NO_CONTACT_POINT] * pair.count)):
             stored = stored.set((0, k), x)
-        stored, active = cond(
-            bounding_volumes_overlap(pair, a, b), found_points, lambda stored: (stored, 0.0), stored
-        )
+        stored, active = if_volumes_overlap(pair, a, b, found_points, (stored, 0.0))
         times = lane_maximum(active, 1)
         _, terms = fori_loop(0, times, lambda _, carry: self._with_pair(number, *carry), (stored, terms))
         return terms

@@ -13,9 +13,9 @@ from zwang.algebra.norms import max_abs
 from zwang.collision import (
     PairGroup,
     StoredPlacements,
-    bounding_volumes_overlap,
     candidate_pairs,
     contact_points_between,
+    if_volumes_overlap,
     over_near_pairs,
     pair_groups,
 )
@@ -199,7 +199,7 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
                 kinks = cond(near, lambda: has_kink(pair, a, b, points, CLOSE), lambda: 0.0 > 1.0)
                 return logical_or(found, kinks)
 
-            return cond(bounding_volumes_overlap(pair, a, b), changes, lambda found: found, found)
+            return if_volumes_overlap(pair, a, b, changes, found)
 
         found = over_near_pairs(group, shapes, visit, found, beyond_margin=not soft)
     return found

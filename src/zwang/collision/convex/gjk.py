@@ -7,6 +7,7 @@ points. Source: IEEE J. Robotics Automation 4 (1988) 193.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from zwang.algebra.rotations import cross
 from zwang.collision.convex.support_functions import ConvexShape
 from zwang.scalar import (
     clip,
+    cond,
     divide,
+    equal,
     less,
     less_equal,
     logical_and,
@@ -74,6 +77,7 @@ def closest_to_origin(
     nearest point does not matter: the search ends with a direction that separates the shapes by more. points:
     four points of b - a and those of a, (4, 3) each, from which the search begins instead.
     """
+    begins_at_point = points is None
     if points is None:
         start = a.support(direction)
         points = np.array([b.support(-direction) - start] * 4), np.array([start] * 4)
@@ -92,7 +96,7 @@ def closest_to_origin(
         square = inner(v, v)
         length = sqrt(square)
         converged = less_equal(square - inner(v, w), tolerance * length)
-        new = _with_point(s, w, point)
+        new = _with_point(s, w, point, begins_at_point=begins_at_point)
         stagnated = logical_or(converged, less_equal(square, inner(new.nearest, new.nearest)))
         ended = logical_or(stagnated, less_equal(inner(new.nearest, new.nearest), overlapping * overlapping))
         kept = _choose(stagnated, s, new)
@@ -116,17 +120,28 @@ def _choose(condition: Any, one: Simplex, other: Simplex) -> Simplex:
     return one._replace(W=arrays[0], A=arrays[1], weights=arrays[2], nearest=arrays[3])
 
 
-def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray) -> Simplex:
+def _with_point(s: Simplex, w: np.ndarray, point: np.ndarray, begins_at_point: bool) -> Simplex:
     """The simplex with a new point last, without that of least weight, and its point nearest to the origin.
 
-    A point of the others alone is not nearer than before.
+    A point of the others alone is not nearer than before. begins_at_point: whether the points of the first
+    simplex coincide. The second one is an edge then, and the third a triangle.
     """
     least = [_is_least(s.weights, k) for k in range(4)]
     W, A = (
         np.array([*(select_array(least[k], old[3], old[k]) for k in range(3)), new])
         for new, old in ((w, s.W), (point, s.A))
     )
-    weights = nearest_weights(W, with_last=True)
+
+    def later() -> np.ndarray:
+        return nearest_weights(W, PARTS_WITH_LAST)
+
+    def second() -> np.ndarray:
+        return cond(equal(s.iterations, 1), lambda: nearest_weights(W, TRIANGLE_WITH_LAST), later)
+
+    def first() -> np.ndarray:
+        return cond(equal(s.iterations, 0), lambda: nearest_weights(W, EDGE_WITH_LAST), second)
+
+    weights = first() if begins_at_point else later()
     return s._replace(W=W, A=A, weights=weights, nearest=weights @ W)
 
 
@@ -139,17 +154,21 @@ def _is_least(weights: np.ndarray, k: int) -> Any:
     return inside_all
 
 
-def nearest_weights(W: np.ndarray, *, with_last: bool = False) -> np.ndarray:
-    """Weights of the point of a tetrahedron that is nearest to the origin; with_last: of the points that are
-    not on the side opposite the last corner.
+PARTS = tuple(chosen for n in (2, 3, 4) for chosen in combinations(range(4), n))
+"""The edges, the sides and the whole of a tetrahedron, by their corners."""
+PARTS_WITH_LAST = tuple(chosen for chosen in PARTS if 3 in chosen)
+EDGE_WITH_LAST, TRIANGLE_WITH_LAST = ((0, 3),), ((0, 3), (1, 3), (0, 1, 3))
+
+
+def nearest_weights(W: np.ndarray, parts: Sequence[tuple[int, ...]] = PARTS) -> np.ndarray:
+    """Weights of the point of a tetrahedron that is nearest to the origin, of those on some of its parts.
 
     The point lies on an edge, in the interior of a triangle, or is the origin itself.
     """
-    first = 3 if with_last else 0
+    first = 0 if parts is PARTS else 3
     best, square = np.eye(4)[first], inner(W[first], W[first])
-    parts = [chosen for n in (2, 3) for chosen in combinations(range(4), n) if 3 in chosen or not with_last]
-    sides = [(_edge if len(chosen) == 2 else _triangle)(W, *chosen) for chosen in parts]
-    for weights, valid in [*sides, _tetrahedron(W)]:
+    for chosen in parts:
+        weights, valid = (_edge, _triangle, _tetrahedron)[len(chosen) - 2](W, *chosen)
         v = weights @ W
         candidate = inner(v, v)
         iterate = logical_and(valid, less(candidate, square))
@@ -182,7 +201,7 @@ def _triangle(W: np.ndarray, i: int, j: int, k: int) -> tuple[np.ndarray, Any]:
     return np.array(weights), logical_and(is_triangle, _all_positive(1 - s - t, s, t))
 
 
-def _tetrahedron(W: np.ndarray) -> tuple[np.ndarray, Any]:
+def _tetrahedron(W: np.ndarray, *corners: int) -> tuple[np.ndarray, Any]:
     """Barycentric coordinates of the origin, and whether it lies inside the tetrahedron."""
     e, f, g = W[1] - W[0], W[2] - W[0], W[3] - W[0]
     fg, ge, ef = cross(f, g), cross(g, e), cross(e, f)
