@@ -231,6 +231,18 @@ def test_a_step_that_the_model_cannot_make_is_an_error(point, size, message, exp
     assert message in unit.messages[-1].decode()
 
 
+def test_an_importer_may_add_up_the_communication_points(exported):
+    h, count = 0.002, 400_000
+    unit = Unit(exported("furuta")).start()
+    unit.fmu.doStep(0.0, count * h)
+    added = np.add.accumulate(np.full(count, h))[-1]
+    assert abs(added - count * h) > 1e-6 * h
+    unit.fmu.doStep(added, h)
+    assert unit.get("time")[0] == (count + 1) * h
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        unit.fmu.doStep(added + 1.01 * h, h)
+
+
 def test_errors_have_messages(exported):
     unit = Unit(exported("furuta")).start()
     for name, value in (("q.alpha", 1.0), ("time", 1.0), ("frame.arm.x", 0.0)):
