@@ -35,6 +35,16 @@ def test_a_saved_recording_equals_the_original(run, suffix, tmp_path):
     assert zw.mechanism_of(back) == zw.mechanism_of(run)
 
 
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_labels_without_elements_stay_texts(suffix, tmp_path):
+    """No force of a constraint or contact acts, so there are no labels of forces."""
+    run = zw.simulate(furuta(**FURUTA), duration=0.02, record={"forces": True})
+    assert run.sizes["point_force"] == 0
+    zw.save(run, tmp_path / f"run{suffix}")
+    back = zw.open_run(tmp_path / f"run{suffix}")
+    assert back.identical(run) and back.point_force.dtype.kind == "U"
+
+
 def test_symbols_and_parameters_survive_a_file(tmp_path):
     run = zw.simulate(furuta(), duration=0.02, params={**FURUTA, "m_p": [0.02, 0.03]})
     zw.save(run, tmp_path / "run.nc")

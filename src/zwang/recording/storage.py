@@ -23,6 +23,8 @@ from zwang.recording.mcap_export import mcap_bytes
 OF_ZARR = re.compile(
     r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
 )  # file names in a Zarr array's folder
+TEXTS = np.dtype(object, metadata={"element_type": str})
+"""Python's strings, as xarray marks them; it writes other objects as numbers if there are no elements."""
 
 
 def write_recording(run: xr.Dataset, path: str | Path) -> None:
@@ -37,7 +39,7 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
     elif suffix == ".zarr":
         _need_zarr()
         _refuse_foreign(Path(path))
-        texts = _with_texts(summed, object)
+        texts = _with_texts(summed, TEXTS)
         write_folder(path, lambda folder: _to_zarr(texts, folder))
     else:
         raise SimulationError(
@@ -119,8 +121,8 @@ def _need_zarr() -> None:
         )
 
 
-def _with_texts(run: xr.Dataset, kind: type) -> xr.Dataset:
-    """The recording with its texts as NumPy strings (str), or as Python objects (object) for Zarr."""
+def _with_texts(run: xr.Dataset, kind: type | np.dtype) -> xr.Dataset:
+    """The recording with its texts as NumPy strings (str), or as Python's strings (TEXTS) for Zarr."""
     changed = run.copy()
     for name, x in run.variables.items():
         if x.dtype.kind in "OUT":
