@@ -12,6 +12,7 @@ import pytest
 
 import zwang as zw
 from tests.interop import cases
+from tests.interop.exported_models import driven_loop
 from zwang.api.functions.function_table import FUNCTIONS as TABLE
 from zwang.errors import ArgumentError
 from zwang.kinematics.configuration import configuration_rate
@@ -221,6 +222,16 @@ def test_a_step_with_contacts_has_the_derivatives_of_differences():
             return outputs(step(*given[:k], y, *given[k + 1 :]))
 
         close(np.concatenate(blocks[k::3]), cases.central_differences(of_one, x), 1e-6)
+
+
+def test_the_step_of_a_mechanism_that_depends_on_time():
+    m = driven_loop()
+    fast, q, zero = zw.compile(m), np.array(m.home, float), np.zeros(2)
+    step = interop.function(fast.step, step=0.002, library=False)
+    expected = fast.step(q, zero, zero, step=0.002, time=0.3)
+    assert step.name_in() == ["q", "v", "control", "time"] and step.name_out() == ["q_next", "v_next"]
+    for x, y in zip(outputs(step(q, zero, zero, 0.3)), expected[:2], strict=True):
+        np.testing.assert_array_equal(x.ravel(), y)
 
 
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():

@@ -10,6 +10,7 @@ import pytest
 
 import zwang as zw
 from tests.interop import cases
+from tests.interop.exported_models import driven_loop
 from zwang.api.functions.function_table import FUNCTIONS as TABLE
 from zwang.errors import (
     ArgumentError,
@@ -272,6 +273,15 @@ def test_a_step_with_contacts_has_the_derivatives_of_differences():
     close(found[1], jax.jacfwd(lambda v: step(q, v, control).v)(2 * v), 1e-13)
     with pytest.raises(TraceError, match="only the first derivatives are known"):
         jax.hessian(lambda v: step(q, v, control).v.sum())(v)
+
+
+def test_the_step_of_a_mechanism_that_depends_on_time():
+    m = driven_loop()
+    fast, q, zero = zw.compile(m), np.array(m.home, float), np.zeros(2)
+    found = interop.function(fast.step, step=0.002)(q, zero, zero, time=np.array([0.3, 0.5]))
+    expected = fast.step(q, zero, zero, step=0.002, time=[0.3, 0.5])
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():

@@ -29,9 +29,8 @@ STRUCTURES: dict[str, Callable[..., Any]] = {
     "frame_pose": Pose,
     "energy": Energy,
     "body_quantities": BodyQuantities,
-    "step": State,
 }
-"""What holds the results of functions that have several."""
+"""What holds the results of functions that have several, beside the step."""
 
 FUNCTION_NAMES = (*(name for name in FUNCTIONS if name not in (*NOT_COMPILED, "zwang_by_body")), "step")
 
@@ -101,6 +100,8 @@ class BoundFunction:
 
     def structured(self, results: Sequence[Any]) -> Any:
         """The results as the method returns them, from arrays in their shapes."""
+        if self.name == "step":  # the time comes last, if parts depend on it
+            return State(*results[:3])
         if self.name == "sensors":
             return by_sensor(self.mechanism, results[0])
         structure = STRUCTURES.get(self.name)

@@ -95,7 +95,8 @@ def column_function(bound: BoundFunction) -> ColumnFunction:
     shapes = tuple((bound.inputs[program.index(name)].size, 1) for name in order)
     outputs, at = {}, 0
     zeros = bound.function.structural_zeros()
-    for output, shape, size in zip(_output_names(bound), bound.shapes, bound.function.results, strict=True):
+    # the time after a step, which comes last if parts depend on it, is no output
+    for output, shape, size in zip(_output_names(bound), bound.shapes, bound.function.results, strict=False):
         entries = np.where(zeros[at : at + size], ZERO, np.arange(at, at + size))
         if size:
             outputs[output] = entries.reshape(_matrix_shape(shape))
