@@ -396,7 +396,7 @@ def test_a_mechanism_of_hostile_names_compiles(tmp_path):
     assert run_example(tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", "f(){}", "ä", "x" * 21, "math", "NUL", "_x"])
+@pytest.mark.parametrize("name", ["", "1st", "a b", "f(){}", "ä", "x" * 21, "math", "NUL", "_x", "wasm"])
 def test_a_given_name_must_be_an_identifier(name, tmp_path):
     with pytest.raises(DescriptionError, match="C identifier"):
         zw.export(furuta(**FURUTA), tmp_path, name=name)

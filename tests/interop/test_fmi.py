@@ -11,6 +11,7 @@ from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
 import zwang as zw
+from tests.interop.cases import arm_on_a_ball, central_differences
 from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped
 from zwang.errors import CompileError, FormatError, MissingExtraError
 from zwang.interop import c_compiler, fmi
@@ -175,6 +176,27 @@ def test_directional_and_adjoint_derivatives(model, exported):
     assert "no derivative" in unit.messages[-1].decode()
 
 
+@pytest.mark.parametrize("length", [1.0, 1.3])
+def test_derivatives_by_the_elements_of_a_quaternion(length, tmp_path):
+    """All outputs are functions of the normalised quaternion, whose length an integrator does not keep."""
+    zw.export(arm_on_a_ball(), tmp_path / "ball.fmu", params={"payload": 0.7})
+    unit = Unit(tmp_path / "ball.fmu", FMU3Model).start()
+    states = [name for name in unit.reference if name.startswith(("q.", "v."))]
+    unknowns = [name for name in unit.reference if name.startswith(("der(", "sensor.", "frame."))]
+    y = np.random.default_rng(0).normal(size=len(states))
+    y[:4] *= length / np.linalg.norm(y[:4])
+
+    def evaluated(x):
+        unit.derivatives(0.0, x)
+        return unit.get(*unknowns)
+
+    J = central_differences(evaluated, y)
+    evaluated(y)
+    rows, columns = ([unit.reference[name] for name in names] for names in (unknowns, states))
+    exact = [unit.fmu.getDirectionalDerivative(rows, columns, seed) for seed in np.eye(len(states))]
+    np.testing.assert_allclose(np.transpose(exact), J, rtol=0, atol=1e-6 * np.abs(J).max())
+
+
 @pytest.mark.parametrize("model", ["arm", "soft contact"])
 def test_outputs_are_sensors_and_positions_of_frames(model, exported):
     m = MODELS[model]()
@@ -279,6 +301,14 @@ def test_equal_mechanisms_have_equal_files_and_sources_are_inside(exported, tmp_
     assert (tmp_path / "again.fmu").read_bytes() == exported("furuta").read_bytes()
     names = set(zipfile.ZipFile(exported("furuta")).namelist())
     assert {f"sources/{name}" for name in ("furuta.c", "furuta.h", "fmi3.c", "buildDescription.xml")} <= names
+
+
+def test_a_mechanism_may_have_the_name_of_a_source(tmp_path):
+    body = zw.Body("bob", joint=zw.Revolute("hinge", axis=(0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    zw.export(zw.Mechanism("fmi3", [body]), tmp_path / "a.fmu")
+    unit = Unit(tmp_path / "a.fmu").start(q__hinge=0.1)
+    unit.fmu.doStep(0.0, 0.002)
+    assert 0 < unit.get("q.hinge")[0] < 0.1
 
 
 def test_hostile_names_are_escaped(tmp_path):

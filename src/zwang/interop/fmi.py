@@ -41,6 +41,7 @@ from zwang.interop.exported_functions import (
 from zwang.interop.model_description import FmuKinds, model_description
 from zwang.io.xml_writer import XmlElement, document
 from zwang.kinematics import poses
+from zwang.kinematics.configuration import normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
 from zwang.simulation.constraint_stage import hard_constraints
@@ -113,8 +114,9 @@ def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
         time, *state = (values[name] for name in STATE_INPUTS)
         q, v, z, u = state
         rows = [*dynamics.derivative(time, *state)[:-1]]
-        rows += [*sensors(m, q, v, u, z, time)] if m.sensors else []
-        rows += [x for frame in settings.frames for x in poses.frame_pose(m.tree, q, frame).p]
+        unit = normalized_configuration(m.tree, q)  # as in the functions of the outputs
+        rows += [*sensors(m, unit, v, u, z, time)] if m.sensors else []
+        rows += [x for frame in settings.frames for x in poses.frame_pose(m.tree, unit, frame).p]
         return np.ravel(jacobian(rows, [*q, *v, *z, *u, *parameters]))
 
     try:

@@ -11,12 +11,14 @@ from zwang.mechanism.type_validation import short_repr
 LONGEST_PREFIX = 20  # characters; C99 distinguishes 63 in a name
 _C_HEADERS = (
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg "
-    "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype "
-    "main"
+    "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype"
 ).split()
+_SOURCES = ["main", "fmi3", "wasm"]  # of an example, an FMU and a WebAssembly module
 _DEVICES = ["con", "prn", "aux", "nul", *(f"{port}{k}" for port in ("com", "lpt") for k in range(10))]
-RESERVED = frozenset([*_C_HEADERS, *_DEVICES])
-"""Names that must not be the stem of a header: those of the standard library, and of devices of Windows."""
+RESERVED = frozenset([*_C_HEADERS, *_SOURCES, *_DEVICES])
+"""Names that must not be the stem of a header or source: those of the standard library, of other files of an
+export, and of devices of Windows.
+"""
 
 
 def identifier(name: str, longest: int) -> str:
@@ -52,7 +54,8 @@ def library_name(name: str | None, mechanism_name: str) -> str:
     if not re.fullmatch(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_PREFIX - 1}}}", name) or name.lower() in RESERVED:
         raise DescriptionError(
             f"name is {short_repr(name)}; it must be a C identifier of at most {LONGEST_PREFIX} letters, "
-            "digits and underscores that begins with a letter, and not that of a standard header or device"
+            "digits and underscores that begins with a letter, and not that of a standard header, of a "
+            "device, or of another file of an export (main, fmi3, wasm)"
         )
     return name
 
