@@ -297,6 +297,47 @@ def test_wrong_calls_say_what_is_right():
         equations(furuta()).evaluate({"alpha": 1.0})
 
 
+def pendulum(joint="a", motor="tau", mass=1, **parts):
+    """A point mass at the distance 1 below a motor."""
+    bob = Body("bob", Revolute(joint, axis=(0, 1, 0)), mass=mass, com=(0, 0, -1))
+    return Mechanism("pendulum", [bob], gravity=(0, 0, -10), forces=[zw.Motor(motor, joint)], **parts)
+
+
+@pytest.mark.parametrize(
+    "m, symbol",
+    [(pendulum(motor="a"), "u_a"), (pendulum(motor="a_dot"), "u_a_dot"), (pendulum(motor="b"), "b"),
+     (pendulum(mass=sp.Symbol("tau", positive=True)), "u_tau")],
+)  # fmt: skip
+def test_an_input_is_another_symbol_than_the_coordinate_of_its_name(m, symbol):
+    (motor,) = m.inputs
+    known = {symbol: 3.0, "a": 0.5, "a_dot": 7.0, "tau": 1.0}
+    for form in ("expanded", "cse"):
+        e = equations(m, form=form)
+        assert e.symbols.inputs[motor].name == symbol
+        (force,) = e.evaluate(known, "right_hand_side")
+        np.testing.assert_allclose(force, [3 - 10 * np.sin(0.5)], rtol=1e-12)
+
+
+def test_names_of_two_quantities_are_refused():
+    t, x = sp.symbols("t x", real=True)
+    joints = [zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), Revolute("yaw", (0, 0, 1))]
+    skate = Mechanism(
+        "skate", [Body("skate", joints, mass=1)], constraints=[zw.NoSideSlip("edge", "skate")]
+    )
+    second = Body("second", Revolute("a_dot"), "bob", mass=1, inertia=(1, 1, 1))
+    crank = pendulum("t").replace(constraints=[zw.Holonomic("crank", x - t)], bodies=[
+        *pendulum("t").bodies, Body("block", zw.Prismatic("x"), mass=1)])  # fmt: skip
+    for m, speeds, name in (
+        (pendulum(mass=sp.Symbol("a", positive=True)), None, "a"),
+        (pendulum().replace(bodies=[*pendulum().bodies, second]), None, "a_dot"),
+        (skate, [zw.PointSpeed("x", "skate"), "yaw"], "x"),
+        (crank, None, "t"),
+    ):
+        with pytest.raises(DescriptionError, match=f"the symbol '{name}' has two meanings"):
+            equations(m, speeds)
+    equations(pendulum("t"))  # nothing depends on the time
+
+
 def test_a_free_body_has_eulers_equations():
     J = sp.symbols("J1:4", positive=True)
     e = equations(Mechanism("top", (Body("b", Free("base"), mass=2, inertia=J),), gravity=(0, 0, -10)))
@@ -406,6 +447,9 @@ def test_omitted_constraints_are_reported():
     muscle = zw.Actuator("flexor", "theta", activation=("filter", (0.1,)))
     with pytest.warns(zw.errors.ZwangWarning, match="the activation 'flexor', which is taken as 0"):
         equations(furuta().replace(forces=(muscle,)))
+    rope = zw.Tendon("rope", joints=(("alpha", 1.0),), friction=0.5)
+    with pytest.warns(zw.errors.ZwangWarning, match="dry friction of tendon 'rope'"):
+        equations(furuta().replace(tendons=(rope,)))
 
 
 def test_a_joint_carries_what_its_bodies_need():

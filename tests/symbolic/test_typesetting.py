@@ -63,3 +63,15 @@ def test_formulas_reach_the_typesetter_as_they_were_written():
     body = zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
     shown = "".join(Elements(zw.equations(zw.Mechanism("m", [body])).html()).texts("div"))
     assert r"a\&lt;b" in shown and "a<b" not in shown
+
+
+def test_definitions_are_typeset_otherwise_than_coordinates_of_their_name():
+    """The joint "x1" is typeset as the definition "x_1" would be."""
+    links = [
+        zw.Body(f"b{k}", zw.Revolute(f"x{k}", axis=(0, 1, 0)), f"b{k - 1}" if k else "world",
+                mass=1, com=(0, 0, -1))
+        for k in range(2)
+    ]  # fmt: skip
+    e = zw.equations(zw.Mechanism("double", links, gravity=(0, 0, -9.81)), form="cse")
+    written = [typesetting.to_latex(s, e.symbols.latex) for s in (*e.q, *(s for s, _ in e.definitions))]
+    assert len(set(written)) == len(written)

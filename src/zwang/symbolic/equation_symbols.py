@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 
+from zwang.constraint.hard import depends_on_time
 from zwang.deprecation import renamed_attributes
+from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic import latex_names
@@ -44,7 +46,8 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     """The symbols of a mechanism with these independent velocities.
 
     Coordinates have the names of their joints, velocities NAME_dot, accelerations NAME_ddot. The velocity of
-    a point and the inputs have their own names.
+    a point and the inputs have their own names; an input whose name another symbol has is u_NAME.
+    Raises DescriptionError for two other quantities of one name.
     """
     real = {"real": True}
     q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
@@ -61,7 +64,32 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
         u_dot.append(rate)
         latex[rate] = rf"{dots}{{{latex_names.latex_symbol(name)}}}"
         latex.setdefault(own, latex_names.latex_symbol(name))
-    inputs = {name: sp.Symbol(name, real=True) for name in mechanism.inputs}
     loads = [c.constraint for c in mechanism.constraints if isinstance(c, NonIdeal)] + load_names(mechanism)
     magnitudes = {name: sp.Symbol(f"N_{name}", nonnegative=True) for name in loads}
-    return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, sp.Symbol("t", **real), magnitudes, latex)
+    time = sp.Symbol("t", **real)
+    of_points = [s for s, speed in zip(u, speeds, strict=True) if not isinstance(speed, str)]
+    times = [time.name] if any(depends_on_time(c) for c in mechanism.constraints) else []
+    taken = [s.name for s in (*q, *v, *of_points, *u_dot, *magnitudes.values())]
+    taken += [*mechanism.symbols, *times]
+    _check_different(mechanism, taken)
+    inputs = {name: sp.Symbol(_free_name(name, taken), **real) for name in mechanism.inputs}
+    return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, time, magnitudes, latex)
+
+
+def _check_different(mechanism: Mechanism, names: Sequence[str]) -> None:
+    """Raises DescriptionError if a name stands for two quantities of the equations."""
+    for name in names:
+        if names.count(name) > 1:
+            raise DescriptionError(
+                f"the symbol {name!r} has two meanings in the equations of mechanism {mechanism.name!r}: "
+                "coordinates are named after their joints, velocities NAME_dot, accelerations NAME_ddot, "
+                "magnitudes of forces N_NAME and the time t; rename the joint, the parameter or the "
+                "PointSpeed of this name"
+            )
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, preceded by u_ until no other quantity has it."""
+    while name in taken:
+        name = f"u_{name}"
+    return name

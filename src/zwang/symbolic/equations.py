@@ -137,8 +137,9 @@ def equations(
     The force that a `NonIdeal` constraint prescribes contains a symbol N_NAME for the magnitude of the force
     of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
-    joint.
-    Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for tendons with
+    joint. An input whose name a coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
+    Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
+    the other quantities have, such as a parameter and a joint, for tendons with
     armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
@@ -192,6 +193,7 @@ def _warn_of_omissions(mechanism: Mechanism) -> None:
         for j in mechanism.joints
         if not is_zero(getattr(j.joint, "friction", 0))
     ]
+    omitted += [f"dry friction of tendon {t.name!r}" for t in mechanism.tendons if not is_zero(t.friction)]
     omitted += [f"the activation {name!r}, which is taken as 0" for name in activations(mechanism)]
     if omitted:
         more = f" and {len(omitted) - 1} more" if len(omitted) > 1 else ""

@@ -6,6 +6,7 @@ expressions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
@@ -152,10 +153,11 @@ class CSEForm:
     def definitions(self, results: Iterable[Any], name: str = "x") -> Definitions:
         """Definitions of subexpressions that are used more than once, and the results in terms of them.
 
-        Definitions are in the order of the derivation and have the names NAME_1, NAME_2, ....
+        Definitions are in the order of the derivation and have the names NAME_1, NAME_2, ..., for a NAME of
+        which no input is typeset with an index.
         """
         roots = list(results)
-        while any(s.name.startswith(f"{name}_") for s in self.inputs):
+        while any(re.match(rf"{name}[_\d]", s.name) for s in self.inputs):
             name += name[0]
         order, uses = _uses(roots, {})
         written: dict[int, Any] = {}
