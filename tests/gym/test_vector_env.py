@@ -12,7 +12,7 @@ import sympy as sp
 
 import zwang as zw
 import zwang.gym
-from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.errors import ArgumentError, ParameterError, ShapeError, SimulationError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.scalar import cos
 
@@ -141,6 +141,22 @@ def test_parameters_and_initial_states_are_drawn_at_each_reset():
     assert np.array_equal(env.worlds.params["m"][[0, 2]], masses[[0, 2]])
     again, _ = env.reset(seed=11)
     assert np.array_equal(again, start)
+
+
+def test_symbols_that_a_draw_omits_have_the_values_of_the_parameters():
+    def heavy_at_times(random):
+        return {"m": 5.0} if random.uniform() < 0.5 else {}
+
+    env, generators = (
+        block_env(random_parameters=heavy_at_times),
+        [np.random.default_rng(k) for k in range(3)],
+    )
+    for seed in (0, *[None] * 5):
+        _, infos = env.reset(seed=seed)
+        expected = [5.0 if random.uniform() < 0.5 else 2.0 for random in generators]
+        assert infos["mass"].tolist() == expected
+    with pytest.raises(ParameterError, match="weight"):
+        block_env(random_parameters=lambda random: {"weight": 1.0}).reset()
 
 
 def test_a_failed_step_terminates_its_environment_with_the_reason():

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from zwang.errors import ArgumentError, ShapeError
-from zwang.gym.environment import INFO, Environment
+from zwang.gym.environment import INFO, Environment, RandomParameters
 from zwang.simulation.status import FAILURE_REASONS
 
 FAILURE = "failure_reason"
@@ -40,6 +40,8 @@ class Episodes:
         self.infos: Mapping[str, np.ndarray] = {
             name.removeprefix(INFO): x for name, x in found.items() if name.startswith(INFO)
         }
+        self._given_params = {name: x.copy() for name, x in self.worlds.params.items()}
+        self._drawn_names: set[str] = set()
         for name in environment.reset_infos:
             if name not in self.infos:
                 raise ArgumentError(f"reset_infos has {name!r}; the infos are {sorted(self.infos)}")
@@ -57,8 +59,7 @@ class Episodes:
         worlds, environment = self.worlds, self.environment
         self.seed([None] * worlds.count, rows)
         if environment.random_parameters is not None:
-            drawn = [environment.random_parameters(self.generators[k]) for k in rows]
-            worlds.set(rows, params={name: [values[name] for values in drawn] for name in drawn[0]})
+            worlds.set(rows, params=self._drawn_parameters(rows, environment.random_parameters))
         worlds.control[rows] = 0
         q, v = None, None
         if environment.initial_state is not None:
@@ -69,6 +70,19 @@ class Episodes:
             n = environment.given_positions
             self.observation[rows, :n] = q[:, q.shape[1] - n :]
         self.elapsed[rows] = 0
+
+    def _drawn_parameters(self, rows: np.ndarray, draw: RandomParameters) -> dict[str, list[Any]]:
+        """New values of the worlds `rows` for all symbols that were drawn for any episode; those of `params`
+        where they are omitted.
+        """
+        drawn = [{str(name): x for name, x in draw(self.generators[k]).items()} for k in rows]
+        self._drawn_names.update(*drawn)
+        unknown = np.zeros(self.worlds.count)  # a name that `Worlds.set` refuses
+        given = {name: self._given_params.get(name, unknown) for name in sorted(self._drawn_names)}
+        return {
+            name: [values.get(name, x[k]) for k, values in zip(rows, drawn, strict=True)]
+            for name, x in given.items()
+        }
 
     def advance(self, actions: Any) -> None:
         """Advance all worlds by one step of the environment under the actions (count, inputs)."""
