@@ -99,6 +99,25 @@ def test_ilqr_of_a_linear_problem_is_the_least_squares_solution():
     assert found.converged and found.iterations <= 3
 
 
+def test_ilqr_from_the_optimum_has_converged_with_the_feedback_of_riccatis_recursion():
+    """P = W + A^T P (A - B K), K = (R + B^T P B)^-1 B^T P A, from the end; also where a bound is reached."""
+    fast, steps, h = zw.compile(double_integrator()), 20, 0.05
+    cost = Quadratic(q=[0.0], state=[1.0, 1.0], control=[0.1], final=[10.0, 1.0])
+    found = ilqr(fast, [0.0], [0.0], np.zeros((steps, 1)), cost, step=h)
+    model = fast.step_derivatives([0.0], [0.0], [0.0], step=h)
+    A, B, P, gains = model.A, model.B, np.diag([10.0, 1.0]), []
+    for _ in range(steps):
+        K = np.linalg.solve(0.1 + B.T @ P @ B, B.T @ P @ A)
+        P = np.eye(2) + A.T @ P @ (A - B @ K)
+        gains.insert(0, -K)
+    assert found.converged and found.cost == 0 and found.iterations == 0
+    np.testing.assert_allclose(found.gain, gains, rtol=1e-5)
+    bounded = ilqr(fast, [1.0], [0.0], np.zeros((steps, 1)), cost, step=h, bounds=(-0.5, 0.4))
+    again = ilqr(fast, [1.0], [0.0], bounded.control, cost, step=h, bounds=(-0.5, 0.4))
+    assert again.converged and np.isclose(again.cost, bounded.cost, rtol=1e-12)
+    np.testing.assert_allclose(again.gain, bounded.gain, atol=1e-3)
+
+
 def test_ilqr_follows_a_moving_goal_with_weights_of_its_own_at_each_step():
     """The rail once more: the minimum by normal equations, as x = S u + x0 is linear."""
     fast, steps, h, rng = zw.compile(double_integrator()), 12, 0.1, np.random.default_rng(1)

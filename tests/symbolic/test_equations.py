@@ -321,9 +321,7 @@ def test_an_input_is_another_symbol_than_the_coordinate_of_its_name(m, symbol):
 def test_names_of_two_quantities_are_refused():
     t, x = sp.symbols("t x", real=True)
     joints = [zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), Revolute("yaw", (0, 0, 1))]
-    skate = Mechanism(
-        "skate", [Body("skate", joints, mass=1)], constraints=[zw.NoSideSlip("edge", "skate")]
-    )
+    skate = Mechanism("skate", [Body("skate", joints, mass=1)], constraints=[zw.NoSideSlip("edge", "skate")])
     second = Body("second", Revolute("a_dot"), "bob", mass=1, inertia=(1, 1, 1))
     crank = pendulum("t").replace(constraints=[zw.Holonomic("crank", x - t)], bodies=[
         *pendulum("t").bodies, Body("block", zw.Prismatic("x"), mass=1)])  # fmt: skip

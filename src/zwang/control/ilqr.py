@@ -40,7 +40,8 @@ class TrajectoryResult(NamedTuple):
     """An optimised trajectory.
 
     q, v, activation: (steps + 1, size). control (steps, nu). gain (steps, nu, n): the feedback K about it.
-    cost, and costs: of all iterations. iterations. converged: whether the cost has stopped decreasing.
+    cost, and costs: of all iterations. iterations. converged: whether the cost has stopped decreasing, or no
+    step decreases it and the backward pass promises no decrease.
     """
 
     q: np.ndarray
@@ -130,8 +131,9 @@ def ilqr(
     best = problem.rollout(start, np.clip(u, lowest, highest))
     if not np.isfinite(best.cost):
         raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
-    costs, regularisation, converged, policy = [best.cost], 1e-6, False, None
+    costs, regularisation, converged = [best.cost], 1e-6, False
     derivatives: np.ndarray | None = None
+    gain = np.zeros((steps, nu, over_steps.W.shape[1]))
     for _ in range(iterations):
         if derivatives is None:
             derivatives = problem.derivatives(best)
@@ -140,18 +142,23 @@ def ilqr(
             if regularisation > LARGEST_REGULARISATION:
                 break
         new = None if policy is None else problem.improved(best, policy)
-        if new is None:
+        if new is None or policy is None:
+            plain = problem.policy(best, derivatives, SMALLEST_REGULARISATION)
+            if plain is not None:
+                gain = plain.K
+                converged = -sum(plain.decrease) <= tolerance * abs(best.cost)
+            if converged:
+                break
             regularisation *= 10
             if regularisation > LARGEST_REGULARISATION:
                 break
             continue
         regularisation = max(regularisation / 5, SMALLEST_REGULARISATION)
         converged = best.cost - new.cost <= tolerance * abs(best.cost)
-        best, derivatives = new, None
+        best, derivatives, gain = new, None, policy.K
         costs.append(best.cost)
         if converged:
             break
-    gain = np.zeros((steps, nu, over_steps.W.shape[1])) if policy is None else policy.K
     return TrajectoryResult(
         best.q, best.v, best.z, best.u, gain, best.cost, tuple(costs), len(costs) - 1, bool(converged)
     )
