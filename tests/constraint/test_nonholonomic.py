@@ -258,3 +258,25 @@ def test_frobenius_tells_holonomic_from_nonholonomic():
         and rolling.reachable_dimension == 5
         and "nonholonomic" in str(rolling)
     )
+
+
+def test_frobenius_counts_the_time_and_the_rate_of_a_constraint():
+    """x_dot + t y_dot = 0 and x_dot + y = 0 have no integral, x_dot + 2 y y_dot + cos t = 0 has one; with y
+    held, all have one.
+    """
+    x, y, t = sp.symbols("x y t", real=True)
+    rows = {
+        "turning": (zw.Pfaffian("row", {"x": 1, "y": t}), False),
+        "affine": (zw.Pfaffian("row", {"x": 1}, rate=y), False),
+        "integral": (zw.Pfaffian("row", {"x": 1, "y": 2 * y}, rate=sp.cos(t)), True),
+        "driven": (zw.Pfaffian("row", {"x": 1}, rate=sp.sin(t) * x), True),
+        "curve": (zw.Holonomic("row", x - y**2 * sp.cos(t)), True),
+    }
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)))
+    point = zw.Mechanism("point", (zw.Body("point", joints, mass=1),), gravity=(0, 0, 0))
+    for name, (row, integrable) in rows.items():
+        found = zw.classify(point.replace(constraints=(row,)))
+        assert found.constraints["row"].integrable == found.holonomic == integrable, name
+        assert (found.degrees_of_freedom, found.reachable_dimension) == (1, 1 if integrable else 2), name
+        held = zw.classify(point.replace(constraints=(row, zw.Pfaffian("held", {"y": 1}))))
+        assert held.holonomic and held.constraints["row"].integrable_with_others, name

@@ -1,27 +1,24 @@
 """Classification of constraints as holonomic or nonholonomic by Frobenius's theorem.
 
-A velocity-level constraint A(q) v = 0 is integrable, and therefore holonomic, if the distribution of its
-allowed velocities is involutive: for vector fields X_i, X_j of allowed velocities the Lie bracket [X_i, X_j]
-is allowed too. Brackets are computed by exact differentiation at the numeric probe, a generic numeric
-instance of the mechanism.
+A velocity-level constraint A(q, t) v + a(q, t) = 0 is integrable, and therefore holonomic, if the
+distribution of its allowed velocities is involutive: for vector fields X_i, X_j of allowed velocities the Lie
+bracket [X_i, X_j] is allowed too. The fields are those in the space of (q, t): (V_i, 0) with A V_i = 0, and
+(v_0, 1) with A v_0 + a = 0. Brackets are computed by exact differentiation at the numeric probe, a generic
+numeric instance of the mechanism.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from zwang.algebra.dual import Dual, SecondOrder, derivative_along
 from zwang.api.arguments import validation
-from zwang.constraint.hard import (
-    all_velocity_level_rows,
-    depends_on_time,
-    is_hard_constraint,
-    velocity_level_rows,
-)
+from zwang.constraint.hard import depends_on_time, is_hard_constraint, velocity_level_rows
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
@@ -67,8 +64,8 @@ class Classification:
     """The classification of a mechanism's constraints.
 
     speeds: the number nv of generalised velocities. degrees_of_freedom: the number of independent velocities.
-    reachable_dimension: the dimension of the set of reachable configurations, from brackets of up to three
-    fields. rheonomic: whether a constraint depends on time. constraints: by name.
+    reachable_dimension: the dimension of the set of configurations that are reachable at one time, from
+    brackets of up to three fields. rheonomic: whether a constraint depends on time. constraints: by name.
     """
 
     speeds: int
@@ -106,46 +103,46 @@ def classify(mechanism: Mechanism) -> Classification:
             f"mechanism {mechanism.name!r} has no joint that moves: there is nothing to constrain"
         )
     numbers, q = numeric_probe(mechanism)
+    at = np.array([*q, TIME])
     hard = [c for c in numbers.constraints if is_hard_constraint(c)]
-    distribution = _allowed(
-        numbers, q, lambda x: all_velocity_level_rows(numbers, x, np.zeros(numbers.nv), TIME).A
-    )
-    closure = _closure(distribution, q)
-    closure_velocities = (
-        np.stack([velocities_of_rate(numbers.tree, q, c) for c in closure.T], axis=1).astype(float)
-        if closure.size
-        else np.zeros((numbers.nv, 0))
-    )
+    closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at)
     kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))
     for c in hard:
-        A = _rows(numbers, c, q)
-        rows_so_far = np.concatenate([rows_before, A])
+        rows = _floats(_rows(numbers, [c], at))
+        rows_so_far = np.concatenate([rows_before, rows[:, :-1]])
         gained = len(independent_rows(rows_so_far)) - len(independent_rows(rows_before))
-        own = _allowed(
-            numbers, q, lambda x, c=c: velocity_level_rows(numbers, c, x, np.zeros(numbers.nv), TIME).A
-        )
-        kinds[c.name] = ConstraintClassification(
-            c.name, len(A), gained, _is_involutive(own, A, numbers, q), _is_zero(A @ closure_velocities)
-        )
+        own = _allowed(numbers, at, partial(_rows, numbers, [c]))
+        integrable = _is_involutive(own, rows, numbers, at)
+        with_others = _annihilates(rows, numbers, at, closure)
+        kinds[c.name] = ConstraintClassification(c.name, len(rows), gained, integrable, with_others)
         rows_before = rows_so_far
     degrees_of_freedom = numbers.nv - len(independent_rows(rows_before))
     rheonomic = any(depends_on_time(c) for c in mechanism.constraints)
-    return Classification(numbers.nv, degrees_of_freedom, closure.shape[1], rheonomic, kinds)
+    return Classification(numbers.nv, degrees_of_freedom, closure.shape[1] - 1, rheonomic, kinds)
 
 
-def _rows(numbers: Mechanism, constraint: Any, q: Any) -> np.ndarray:
-    """A (k, nv) of one constraint."""
-    return np.array(velocity_level_rows(numbers, constraint, q, np.zeros(numbers.nv), TIME).A, dtype=float)
+def _rows(numbers: Mechanism, constraints: Sequence[Any], x: Any) -> np.ndarray:
+    """(A, a) (k, nv + 1) of constraints at x = (q, t)."""
+    still = np.zeros(numbers.nv)
+    found = [velocity_level_rows(numbers, c, x[:-1], still, x[-1]) for c in constraints]
+    forms = [np.concatenate([p.A, np.reshape(p.a, (-1, 1))], axis=1) for p in found]
+    return np.concatenate([np.zeros((0, numbers.nv + 1), int), *forms])
 
 
-def _is_zero(x: np.ndarray) -> bool:
-    return float(np.abs(x).max(initial=0.0)) < TOLERANCE
+def _floats(x: Any) -> np.ndarray:
+    return np.array(x, dtype=float)
 
 
-def _allowed(numbers: Mechanism, q: np.ndarray, rows: VectorFields) -> VectorFields:
-    """A function x -> allowed coordinate rates (nq, n), smooth near q by fixed pivots."""
-    near = np.array(rows(q), dtype=float).reshape(-1, numbers.nv)
+def _annihilates(rows: np.ndarray, numbers: Mechanism, at: np.ndarray, fields: np.ndarray) -> bool:
+    """Whether A v + a t_dot = 0 for the rates (q_dot, t_dot) in the columns of `fields`."""
+    velocities = [[*velocities_of_rate(numbers.tree, at[:-1], x[:-1]), x[-1]] for x in fields.T]
+    return float(np.abs(rows @ _floats(velocities).T).max(initial=0.0)) < TOLERANCE
+
+
+def _allowed(numbers: Mechanism, at: np.ndarray, rows: VectorFields) -> VectorFields:
+    """A function (q, t) -> allowed rates (nq + 1, n + 1) of q and t, smooth near `at` by fixed pivots."""
+    near = _floats(rows(at))[:, :-1]
     kept, free = independent_rows(near), independent_columns(near)
     if len(kept) + len(free) != numbers.nv:
         raise DescriptionError(
@@ -154,17 +151,16 @@ def _allowed(numbers: Mechanism, q: np.ndarray, rows: VectorFields) -> VectorFie
         )
     unit = np.eye(numbers.nv, dtype=int)[free]
     order = pivots(np.concatenate([near[kept], unit]))
-    right = np.zeros((numbers.nv, len(free)), int).astype(object)
-    right[len(kept) :] = np.eye(len(free), dtype=int)
 
     def field(x: Any) -> np.ndarray:
-        K = np.concatenate([np.asarray(rows(x), dtype=object).reshape(-1, numbers.nv)[kept], unit])
-        V = solve_exactly(K, right, order)
-        return (
-            np.stack([configuration_rate(numbers.tree, x, column) for column in V.T], axis=1)
-            if len(free)
-            else V
-        )
+        # (A, S) (V, v_0) = ((0, -a), (1, 0)) with the independent velocities S v
+        Aa = np.asarray(rows(x), dtype=object)[kept]
+        right = np.zeros((numbers.nv, len(free) + 1), int).astype(object)
+        right[len(kept) :, :-1], right[: len(kept), -1] = np.eye(len(free), dtype=int), -Aa[:, -1]
+        V = solve_exactly(np.concatenate([Aa[:, :-1], unit]), right, order)
+        rates = [[*configuration_rate(numbers.tree, x[:-1], v), 0] for v in V.T]
+        rates[-1][-1] = 1
+        return np.array(rates, dtype=object).T
 
     return field
 
@@ -178,19 +174,19 @@ def _brackets(first: VectorFields, second: VectorFields, x: Any, kind: type) -> 
     return np.stack(columns, axis=1) if columns else X
 
 
-def _closure(field: VectorFields, q: np.ndarray) -> np.ndarray:
+def _closure(field: VectorFields, at: np.ndarray) -> np.ndarray:
     """A basis of the span of the fields, their brackets, and the brackets of these with the fields."""
-    X = np.array(field(q), dtype=float)
+    X = _floats(field(at))
     if X.shape[1] < 2:
         return X
 
     def once(x: Any) -> np.ndarray:
         return _brackets(field, field, x, SecondOrder)
 
-    found = _independent(np.concatenate([X, np.array(once(q), dtype=float)], axis=1))
+    found = _independent(np.concatenate([X, _floats(once(at))], axis=1))
     if found.shape[1] == X.shape[1]:
         return found
-    twice = np.array(_brackets(field, once, q, Dual), dtype=float)
+    twice = _floats(_brackets(field, once, at, Dual))
     return _independent(np.concatenate([found, twice], axis=1))
 
 
@@ -198,11 +194,8 @@ def _independent(columns: np.ndarray) -> np.ndarray:
     return columns[:, independent_rows(columns.T)]
 
 
-def _is_involutive(field: VectorFields, A: np.ndarray, numbers: Mechanism, q: np.ndarray) -> bool:
-    """Whether A annihilates all brackets of the fields."""
-    X = np.array(field(q), dtype=float)
-    if X.shape[1] < 2:
+def _is_involutive(field: VectorFields, rows: np.ndarray, numbers: Mechanism, at: np.ndarray) -> bool:
+    """Whether the rows (A, a) annihilate all brackets of the fields."""
+    if field(at).shape[1] < 2:
         return True
-    brackets = np.array(_brackets(field, field, q, Dual), dtype=float)
-    velocities = np.stack([velocities_of_rate(numbers.tree, q, column) for column in brackets.T], axis=1)
-    return _is_zero(A @ velocities)
+    return _annihilates(rows, numbers, at, _floats(_brackets(field, field, at, Dual)))
