@@ -144,6 +144,23 @@ def test_check_equations_takes_columns_and_factors_of_parameters_only():
     assert not check_equations(furuta(), [residuals[0] * theta, residuals[1]])
 
 
+T = sp.Symbol("theta")
+
+
+@pytest.mark.parametrize(
+    ("sine", "equal"),
+    [(sp.tan(T) * sp.cos(T), True), (sp.sin(3 * T) / (3 - 4 * sp.sin(T) ** 2), True),
+     (2 * sp.tan(T / 2) / (1 + sp.tan(T / 2) ** 2), True), (sp.Abs(sp.sin(T)), False),
+     (sp.tan(T) * sp.cos(T) ** 2, False), (sp.sin(T) + sp.Rational(1, 10**9) * sp.tan(T), False)],
+)  # fmt: skip
+def test_identities_of_functions_that_the_derivation_does_not_contain_are_known(sine, equal):
+    m, l, g = sp.symbols("m l g", positive=True)
+    bob = zw.Body("bob", zw.Revolute("theta", axis=(0, 1, 0)), mass=m, com=(0, 0, -l))
+    pendulum = zw.Mechanism("pendulum", [bob], gravity=(0, 0, -g))
+    found = check_equations(pendulum, [sp.Symbol("theta_ddot") + g / l * sine])
+    assert bool(found) == equal and (found.rows[0].difference == 0) == equal
+
+
 @pytest.mark.parametrize("function", [zw.classify, equations, lambda m: check_equations(m, [])])
 def test_an_argument_that_is_not_a_mechanism_is_rejected(function):
     with pytest.raises(TypeError, match=r"must be a zw.Mechanism"):

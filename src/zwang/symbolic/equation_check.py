@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,8 @@ from zwang.symbolic.polynomial import Polynomial, readable
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries, replaced
 
 CANDIDATES = 60  # largest number of factors that are tried for a pair of equations
+POINTS, DIGITS = 8, 40  # at which a difference of expressions is evaluated
+FLOAT_TOLERANCE = 1e-12  # of its value relative to its terms, if it contains floats
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
 
@@ -111,8 +114,28 @@ def check_equations(
         best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
         _, row, factor, difference = best
         free.remove(row)
-        rows.append(EquationComparison(row, factor, readable(difference, collected)))
+        shown = readable(difference, collected)
+        rows.append(EquationComparison(row, factor, sp.Integer(0) if _vanishes(shown) else shown))
     return Check(tuple(rows))
+
+
+def _vanishes(difference: sp.Expr) -> bool:
+    """Whether a difference is zero at random points of both signs, as by identities of functions that the
+    polynomials do not have, such as tan(a) cos(a) = sin(a); relative to its terms.
+    """
+    rng = random.Random(POINTS)
+    terms, symbols = sp.Add.make_args(difference), sorted(free_symbols_in(difference), key=str)
+    tolerance = FLOAT_TOLERANCE if difference.has(sp.Float) else 10.0 ** (10 - DIGITS)
+    for _ in range(POINTS):
+        at = {s: sp.Rational(_random_sign(rng, s) * rng.randint(50, 150), 101) for s in symbols}
+        values = [sp.N(replaced(x, at), DIGITS) for x in terms]
+        if not abs(complex(sp.Add(*values))) <= tolerance * sum(abs(complex(x)) for x in values):
+            return False
+    return True
+
+
+def _random_sign(rng: random.Random, symbol: sp.Symbol) -> int:
+    return 1 if symbol.is_positive else rng.choice((1, -1))
 
 
 def _as_list(expressions: Published) -> list[Any]:
