@@ -11,7 +11,13 @@ import scipy.linalg
 
 import zwang as zw
 from zwang.api.analysis import linearize as linear_models
-from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
+from zwang.errors import (
+    DescriptionError,
+    MissingExtraError,
+    ParameterError,
+    SimulationError,
+    UnknownNameError,
+)
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
 
@@ -178,6 +184,29 @@ def test_no_equilibrium_is_told_with_the_joint_that_moves():
         zw.trim(hopper, np.array(hopper.home or hopper.neutral) + np.eye(6)[1])
     with pytest.raises(UnknownNameError, match="wheel"):
         zw.trim(m, [0, 0.1], fixed=["wheel"])
+
+
+def test_a_trimmed_control_is_within_its_range():
+    """The shoulder carries both links, and saturates: the arm hangs down until its range suffices."""
+    links = [
+        zw.Body(name, zw.Revolute(name, (0, 1, 0)), parent, (x, 0, 0), mass=1, com=(0.5, 0, 0),
+                inertia=(0.1, 0.1, 0.1))
+        for name, parent, x in (("shoulder", "world", 0), ("elbow", "shoulder", 1))
+    ]  # fmt: skip
+    motors = [zw.Motor("s", "shoulder", control_range=(-3, 3)), zw.Motor("e", "elbow")]
+    m = zw.Mechanism("arm", links, forces=motors, gravity=(0, 0, -9.81))
+    found = zw.trim(m, [0.1, 0.2])
+    assert found.control[0] == -3 and found.residual < 1e-9
+    rates = zw.compile(m).constrained_dynamics_derivatives(found.q, [0, 0], found.control)
+    assert np.abs(rates.v_dot).max() < 1e-9
+
+
+def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():
+    m = zw.load(ASSETS / "inverted_pendulum.xml")
+    with pytest.raises(DescriptionError, match="but a linear model of continuous time has no"):
+        zw.linearize(m, [0, 0], integrator="rk4")
+    with pytest.raises(ParameterError, match="mass"):
+        zw.linearize(m, [0, 0], params={"mass": 1.0})
 
 
 def test_frequency_responses_are_those_of_a_mass_on_a_spring(tmp_path):

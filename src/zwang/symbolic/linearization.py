@@ -14,7 +14,7 @@ from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import is_scalar, symbols_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def linearize(
     q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
     are zero by default. It need not be an equilibrium: the model is that of the deviations.
     step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
-    continuous time. time [s]: of time-dependent constraints.
+    continuous time, without integrator. time [s]: of time-dependent constraints.
     states: names of the independent entries of the state, by default chosen so that the others follow from
     them with the smallest factors; all entries where there are no hard constraints. An entry is the
     displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
@@ -91,10 +91,15 @@ def linearize(
     for a state without accelerations, StateError, and what `CompiledMechanism.step_derivatives` raises.
     """
     m = checked_mechanism(mechanism)
-    if params is not None and m.symbols:
-        m = m.subs({name: float(value) for name, value in parameter_values(m, params).items()})
+    values = {} if params is None else parameter_values(m, params)
+    m = m.subs({name: float(value) for name, value in values.items()}) if values else m
     given = (q, v, activation, control)
     if not m.symbols and not any(_has_symbols(x) for x in given):
+        if integrator is not None and step is None:
+            raise DescriptionError(
+                f"integrator is {short_repr(integrator)}, but a linear model of continuous time has no "
+                "integrator; give step=... for one of a step, or leave out integrator="
+            )
         return numeric_linear_model(
             m, q, v, control, step=step, integrator=integrator, activation=activation, time=time,
             states=states, inputs=inputs, outputs=outputs,

@@ -25,6 +25,7 @@ from zwang.collision import candidate_pairs
 from zwang.constraint.hard import all_velocity_level_rows
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.applied_forces import activations
@@ -87,8 +88,8 @@ def trim(
     guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
     control, by default zero; for a mechanism without inputs the generalised forces (nv,) [N m, N], which are
     kept. fixed: the names of coordinates and of controls that keep their value, such as ["elbow",
-    "shoulder motor"]; all others are found. Where several equilibria are near, it is one of them, stable or
-    not. params: values of the symbols.
+    "shoulder motor"]; all others are found, controls within their ranges. Where several equilibria are near,
+    it is one of them, stable or not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
     that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
@@ -106,7 +107,7 @@ def trim(
         found.append(_nearest(problem, problem.at(q, u, np.zeros(nz)), damping))
         if found[-1].largest <= TOLERANCE * scale:
             last = _refined(problem, found[-1])
-            return TrimPoint(last.q, last.control, last.activation, last.largest)
+            return TrimPoint(last.q, _within_ranges(m, last.control), last.activation, last.largest)
     raise SolveError(_reason(problem, found[0]))
 
 
@@ -178,6 +179,13 @@ class _TrimProblem(NamedTuple):
         whole[self.free] = change
         q = np.asarray(integrate_configuration(self.fast.mechanism.tree, at.q, whole[:nv]), float)
         return self.at(q, at.control + whole[nv : nv + nu], at.activation + whole[nv + nu :])
+
+
+def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
+    """The control that acts: clipped to the control ranges of motors and actuators."""
+    ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
+    limits = [ranges.get(name) or (-np.inf, np.inf) for name in control_names(m)]
+    return np.array([np.clip(u, *map(float, x)) for u, x in zip(control, limits, strict=True)])
 
 
 def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
