@@ -10,7 +10,7 @@ import sympy as sp
 from zwang.constraint.hard import depends_on_time
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
-from zwang.mechanism.constraints import NonIdeal, PointSpeed
+from zwang.mechanism.constraints import CoulombFriction, NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic import latex_names
 from zwang.symbolic.friction_equations import load_names
@@ -70,10 +70,16 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     of_points = [s for s, speed in zip(u, speeds, strict=True) if not isinstance(speed, str)]
     times = [time.name] if any(depends_on_time(c) for c in mechanism.constraints) else []
     taken = [s.name for s in (*q, *v, *of_points, *u_dot, *magnitudes.values())]
-    taken += [*mechanism.symbols, *times]
+    taken += [*mechanism.symbols, *times, *(f"N_{name}" for name in _loads_of_two_kinds(mechanism))]
     _check_different(mechanism, taken)
     inputs = {name: sp.Symbol(_free_name(name, taken), **real) for name in mechanism.inputs}
     return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, time, magnitudes, latex)
+
+
+def _loads_of_two_kinds(mechanism: Mechanism) -> set[str]:
+    """The names of a constraint and of a joint that both have a load."""
+    laws = [c for c in mechanism.constraints if isinstance(c, NonIdeal | CoulombFriction)]
+    return {str(c.constraint) for c in laws} & {str(getattr(c, "joint", None)) for c in laws} - {"None"}
 
 
 def _check_different(mechanism: Mechanism, names: Sequence[str]) -> None:
@@ -83,8 +89,8 @@ def _check_different(mechanism: Mechanism, names: Sequence[str]) -> None:
             raise DescriptionError(
                 f"the symbol {name!r} has two meanings in the equations of mechanism {mechanism.name!r}: "
                 "coordinates are named after their joints, velocities NAME_dot, accelerations NAME_ddot, "
-                "magnitudes of forces N_NAME and the time t; rename the joint, the parameter or the "
-                "PointSpeed of this name"
+                "magnitudes of forces N_NAME and the time t; rename the joint, the constraint, the "
+                "parameter or the PointSpeed of this name"
             )
 
 

@@ -185,7 +185,8 @@ def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
     """The control that acts: clipped to the control ranges of motors and actuators."""
     ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
     limits = [ranges.get(name) or (-np.inf, np.inf) for name in control_names(m)]
-    return np.array([np.clip(u, *map(float, x)) for u, x in zip(control, limits, strict=True)])
+    lowest, highest = np.array(limits, float).reshape(len(control), 2).T
+    return np.clip(control, lowest, highest)
 
 
 def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:

@@ -95,7 +95,7 @@ def simulate(
         control; by default the home configuration.
     v0: initial generalised velocities (nv,) or (worlds, nv) [rad/s, m/s], or a dictionary by name; by
     default zero.
-    duration: simulated time [s].
+    duration: simulated time [s], rounded to whole steps.
     step: step size [s], by default that of the mechanism's options.
     integrator: of fixed step size "euler" (semi-implicit, joint damping implicit), "implicitfast",
         "implicit" or "rk4"; error-controlled "dop853", "radau", "bdf", "lsoda", ..., or
