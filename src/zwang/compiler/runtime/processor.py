@@ -144,7 +144,10 @@ def _generate_code() -> Any:
     each with a context and a code generator of its own; llvmlite's lets one thread in.
     """
     locked, name = ffi.lib.LLVMPY_TargetMachineEmitToMemory, "LLVMPY_TargetMachineEmitToMemory"
-    function = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)[name]
+    try:
+        function = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)[name]
+    except AttributeError:  # of an llvmlite with another interior
+        return locked
     function.argtypes, function.restype = locked.argtypes, locked.restype
     return function
 
