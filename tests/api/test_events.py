@@ -217,3 +217,31 @@ def test_events_are_found_where_a_limit_acts(compiled):
     )  # fmt: skip
     times = np.ravel(run.event_time.values)
     assert np.isclose(times[np.isfinite(times)][0], 0.1, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=NAMES)
+def test_zeros_at_the_start_are_events_as_in_scipy(way):
+    """A stone thrown up from the ground: the direction of a zero at the start is that of the first step."""
+    height = {name: (lambda t, y: y[0]) for name in ("both", "rising", "falling")}
+    for direction, function in zip((0, 1, -1), height.values(), strict=True):
+        function.direction = direction
+    reference = solve_ivp(lambda t, y: [y[1], -G], (0, 1), [0, 4.0], events=tuple(height.values()))
+    events = {name: zw.Event(sp.Symbol("z"), f.direction) for name, f in height.items()}
+    found = run_of(thrown(), [0, 0], [0, 4.0], duration=1.0, **way, events=events).event_time.values[0]
+    for own, times in zip(found, reference.t_events, strict=True):
+        np.testing.assert_allclose(own[np.isfinite(own)], times, atol=0.02)
+    assert np.array_equal(found[:2, 0], [0, 0])
+    ended = run_of(thrown(), [0, 0], [0, 4.0], duration=1.0, **way,
+                   events={"ground": zw.Event(sp.Symbol("z"), terminal=True)})  # fmt: skip
+    assert ended.termination_time.values == 0 and ended.event_time.values.tolist() == [[[0.0]]]
+    assert np.isfinite(ended.q.values[0, :, 1]).sum() == 1
+    landed = run_of(thrown(), [0, 0], [0, 4.0], duration=1.0, **way,
+                    events={"ground": zw.Event(sp.Symbol("z"), -1, True)})  # fmt: skip
+    assert landed.termination_time.values == pytest.approx(8 / G, abs=0.02)
+
+
+def test_a_symbol_with_two_meanings_is_no_event():
+    joints = [zw.Prismatic(name, axis=(1, 0, 0)) for name in ("a", "a_dot")]
+    bodies = [zw.Body("first", joints[0], mass=1), zw.Body("second", joints[1], "first", mass=1)]
+    with pytest.raises(SimulationError, match=r"symbol 'a_dot' of event 'e' has two meanings"):
+        run_of(zw.Mechanism("m", bodies), duration=0.1, events={"e": sp.Symbol("a_dot")})

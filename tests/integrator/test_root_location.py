@@ -59,6 +59,7 @@ def test_many_worlds_find_each_its_own_root():
 
 def test_a_zero_at_the_end_of_a_step_counts_once():
     assert crosses(-1.0, 0.0) and not crosses(0.0, 1.0)
+    assert crosses(0.0, 1.0, 1, first=True) and not crosses(0.0, 1.0, -1, first=True)
     assert crosses(1.0, 0.0, -1) and not crosses(1.0, -1.0, 1) and not crosses(-1.0, 1.0, -1)
 
 

@@ -95,15 +95,16 @@ class IntegrationEvents:
     occurs: Callable[[float, int, np.ndarray], bool]
 
     def end_of_step(
-        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray]
+        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray], first: bool
     ) -> tuple[np.ndarray, float | None]:
         """The values at the end of a step, and the time of a terminal event in it, or None.
 
-        before: the values at the start. at(t): the solution within the step.
+        before: the values at the start. at(t): the solution within the step. first: see `crosses`.
         """
         after = np.asarray(self.values(end, at(end)), dtype=float)
         functions = [partial(self._value, k, at) for k in range(len(after))]
-        for crossing in locate_crossings(functions, self.directions, start, end, before, after):
+        crossings = locate_crossings(functions, self.directions, start, end, before, after, first=first)
+        for crossing in crossings:
             if self.occurs(crossing.t, crossing.index, at(crossing.t)):
                 return after, crossing.t
         return after, None
@@ -258,7 +259,8 @@ class _Steps:
             switch = None if self.modes is None else self.modes.next_switch(solver.t_old, solver.t, at)
             reached, terminal = solver.t if switch is None else switch, None
             if self.events is not None and self.values is not None:
-                self.values, terminal = self.events.end_of_step(solver.t_old, self.values, reached, at)
+                first = solver.t_old == self.times[0]
+                self.values, terminal = self.events.end_of_step(solver.t_old, self.values, reached, at, first)
             self._record(reached if terminal is None else terminal, at)
             if terminal is not None:
                 return _Segment(terminal, at(terminal), failure=TERMINATED)

@@ -89,16 +89,18 @@ def _ratio(x: Any, y: Any) -> Any:
     return where(absolute(y) > 0, divide(x, where(absolute(y) > 0, y, 1.0)), 0.0)
 
 
-def crosses(before: Any, after: Any, direction: Any = 0) -> Any:
+def crosses(before: Any, after: Any, direction: Any = 0, *, first: Any = False) -> Any:
     """Whether an event function with these values at the ends of a step crosses zero in the direction, for
     numbers or arrays.
 
     direction: 1 for rising, -1 for falling, 0 for both. A zero at the end of a step counts for that step,
-    and not for the next one.
+    and not for the next one. first: whether the step is the first one, for which a zero at its start counts;
+    its direction is that of the step, as in SciPy's solve_ivp.
     """
     before, after, direction = np.asarray(before), np.asarray(after), np.asarray(direction)
-    rising = (before < 0) & (after >= 0) & (direction >= 0)
-    return rising | ((before > 0) & (after <= 0) & (direction <= 0))
+    at_start = (before == 0) & np.asarray(first)
+    rising = ((before < 0) | at_start) & (after >= 0) & (direction >= 0)
+    return rising | (((before > 0) | at_start) & (after <= 0) & (direction <= 0))
 
 
 def locate_crossings(
@@ -108,16 +110,18 @@ def locate_crossings(
     end: float,
     before: np.ndarray | Sequence[Any],
     after: np.ndarray | Sequence[Any],
+    *,
+    first: bool = False,
 ) -> list[Crossing]:
     """The crossings of zero of event functions of time between the ends of a step, in their order.
 
-    functions: of the time, by the dense output of the step. directions: as for `crosses`. before, after:
-    the values at the start and at the end. A function that crosses zero twice within a step is not noticed,
-    as in SciPy's solve_ivp: bound the step where that matters.
+    functions: of the time, by the dense output of the step. directions, first: as for `crosses`. before,
+    after: the values at the start and at the end. A function that crosses zero twice within a step is not
+    noticed, as in SciPy's solve_ivp: bound the step where that matters.
     """
     found = []
     for k, (function, direction) in enumerate(zip(functions, directions, strict=True)):
-        if crosses(before[k], after[k], direction):
+        if crosses(before[k], after[k], direction, first=first):
             t = float(locate_root(function, start, end, float(before[k]), float(after[k])))
-            found.append(Crossing(t, k, bool(before[k] < 0)))
+            found.append(Crossing(t, k, bool(after[k] > before[k])))
     return sorted(found)

@@ -184,7 +184,7 @@ class EventSearch:
     ):
         self.events, self.tree, self.h, self.lags = events, tree, h, lags
         self.occurrences: list[list[EventOccurrence]] = [[] for _ in range(initial.worlds)]
-        self._values, self._initial = values, initial
+        self._values, self._initial, self._at_start = values, initial, True
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
 
     def locate(
@@ -198,7 +198,8 @@ class EventSearch:
         after = self._values(records["clock"][..., 0] * self.h, records["q"], records["v"])
         known = np.concatenate([self._before[:, None], after], axis=1)
         directions = np.array([event.direction for event in self.events])
-        crossed = crosses(known[:, :-1], known[:, 1:], directions)
+        first = (np.arange(known.shape[1] - 1) == 0) & self._at_start
+        crossed = crosses(known[:, :-1], known[:, 1:], directions, first=first[:, None])
         running = before["status"][:, 0] == NONE
         names = ("clock", "q", "v", "z")
         whole = {name: np.concatenate([before[name][:, None], records[name]], axis=1) for name in names}
@@ -211,7 +212,7 @@ class EventSearch:
                         state[name][w] = x
                     state["status"][w] = TERMINAL_EVENT
                     break
-        self._before = after[:, -1]
+        self._before, self._at_start = after[:, -1], False
 
     def _examine_step(
         self, w: int, k: int, whole: Mapping[str, np.ndarray], values: np.ndarray, crossed: np.ndarray
