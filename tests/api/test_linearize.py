@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import scipy.linalg
+import sympy as sp
 
 import zwang as zw
 from zwang.api.analysis import linearize as linear_models
@@ -276,3 +277,11 @@ def test_hard_contacts_have_a_linear_model_of_a_step_only():
     x, v = model.states.index("x"), model.states.index("x_dot")
     assert np.allclose(model.A[np.ix_([x, v], [x, v])], [[1, h], [0, 1]])
     assert np.allclose(model.B[v], h / 2)
+
+
+@pytest.mark.parametrize("mass", [1, sp.Symbol("m")])
+def test_states_of_equal_names_are_refused(mass):
+    bodies = [zw.Body("first", zw.Prismatic("a", axis=(1, 0, 0)), mass=mass),
+              zw.Body("second", zw.Prismatic("a_dot", axis=(1, 0, 0)), "first", mass=1)]  # fmt: skip
+    with pytest.raises(DescriptionError, match=r"two states of the linear model .* have the name 'a_dot'"):
+        zw.linearize(zw.Mechanism("m", bodies), [0, 0])

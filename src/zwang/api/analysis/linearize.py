@@ -171,7 +171,7 @@ def _numeric(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
 
 
 def state_names(m: Mechanism) -> list[str]:
-    """The names of the entries of (dq, dv, dz)."""
+    """The names of the entries of (dq, dv, dz). Raises DescriptionError for two entries of one name."""
     displacements, velocities = [], []
     for joint in m.joints:
         coordinates, speeds = m.coordinate_names[joint.q], m.speed_names[joint.v]
@@ -179,7 +179,14 @@ def state_names(m: Mechanism) -> list[str]:
             is_plain = k < joint.joint.nq - 4 or joint.joint.nq == joint.joint.nv
             displacements.append(coordinates[k] if is_plain else f"{speed}_angle")
             velocities.append(f"{speed}_dot" if speed in coordinates else speed)
-    return [*displacements, *velocities, *(f"{name} activation" for name in activations(m))]
+    names = [*displacements, *velocities, *(f"{name} activation" for name in activations(m))]
+    equal = next((name for name in names if names.count(name) > 1), None)
+    if equal is not None:
+        raise DescriptionError(
+            f"two states of the linear model of {m.name!r} have the name {equal!r}: displacements are named "
+            "after their coordinates, and velocities NAME_dot; rename the joint"
+        )
+    return names
 
 
 def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz: int) -> np.ndarray:

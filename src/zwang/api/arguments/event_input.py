@@ -71,6 +71,11 @@ def _expression(mechanism: Mechanism, name: str, expression: Any) -> EventFuncti
     for symbol in symbols_of(expression):
         if str(symbol) not in known:
             raise UnknownNameError(f"symbol of event {name!r}", str(symbol), known)
+        if known.count(str(symbol)) > 1:
+            raise SimulationError(
+                f"the symbol {str(symbol)!r} of event {name!r} has two meanings: coordinates are named after "
+                "their joints, velocities NAME_dot, and the time t; rename the joint, or give a function"
+            )
 
     def function(t: Any, q: Any, v: Any, params: Mapping[str, Any]) -> Any:
         values = {**params, **dict(zip(speeds, v, strict=True))}
