@@ -125,3 +125,21 @@ def test_without_zarr_the_error_names_the_package_to_install(tmp_path, run, monk
     for attempt in (lambda: zw.save(run, tmp_path / "a.zarr"), lambda: zw.open_run(tmp_path / "a.zarr")):
         with pytest.raises(MissingExtraError, match="pip install 'zarr"):
             attempt()
+
+
+@pytest.mark.parametrize("name", ["a\x00", "a\x00b", "a\ud800"])
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_names_that_no_file_holds_are_refused_by_name(name, suffix, tmp_path):
+    if suffix == ".zarr":
+        pytest.importorskip("zarr")
+    for joint, event in ((name, "e"), ("turn", name)):
+        bob = zw.Body("bob", zw.Revolute(joint, axis=(0, 1, 0)), mass=1, com=(0, 0, -1))
+        m = zw.Mechanism("m", [bob], frames=[zw.Frame("tip", "bob")])
+        found = zw.simulate(m, duration=0.01, progress=False, events={event: lambda t, q, v: q[0] + 1})
+        path = tmp_path / f"run{suffix}"
+        if event == "a\x00":  # NumPy's texts end before trailing NUL characters
+            continue
+        with pytest.raises(SimulationError) as error:
+            zw.save(found, path)
+        assert repr(name) in str(error.value) and "disk" not in str(error.value)
+        assert not path.exists()

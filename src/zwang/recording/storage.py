@@ -5,10 +5,13 @@ checksum.
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import h5netcdf
 import numpy as np
@@ -17,6 +20,7 @@ from xarray.backends import H5NetCDFStore
 
 from zwang.atomic import write_file, write_folder
 from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.mechanism.type_validation import short_repr
 from zwang.recording.checksum import ATTRIBUTE, checksum
 from zwang.recording.mcap_export import mcap_bytes
 
@@ -33,6 +37,7 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
     if suffix == ".mcap":
         write_file(path, mcap_bytes(run))
         return
+    _check_texts(run)
     summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
     if suffix == ".nc":
         write_file(path, _netcdf(summed))
@@ -84,6 +89,39 @@ def _netcdf(run: xr.Dataset) -> bytes:
     with h5netcdf.File(content, "w") as file:
         run.dump_to_store(H5NetCDFStore(file))
     return content.getvalue()
+
+
+def _check_texts(run: xr.Dataset) -> None:
+    """Raises SimulationError for a text that NetCDF and Zarr do not hold."""
+    for text in _texts(run):
+        if re.search("[\0\ud800-\udfff]", text):
+            raise SimulationError(
+                f"the recording contains the name or text {short_repr(text)}, with a NUL character or half "
+                "of a surrogate pair, which a file does not hold; give another name"
+            )
+
+
+def _texts(run: xr.Dataset) -> Iterator[str]:
+    """All texts in a recording: of variables, of attributes, and of the description of the mechanism."""
+    for name, x in {"": run, **run.variables}.items():
+        yield str(name)
+        for key, value in x.attrs.items():
+            yield str(key)
+            yield from _strings(value)
+        if isinstance(x, xr.Variable) and x.dtype.kind in "OUT":
+            values = x.values.tolist()
+            yield from _strings(json.loads(values) if name == "mechanism" else values)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in nested lists and dictionaries."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _strings(part)
 
 
 def _to_zarr(run: xr.Dataset, folder: Path) -> None:
