@@ -200,6 +200,9 @@ def test_a_trimmed_control_is_within_its_range():
     assert found.control[0] == -3 and found.residual < 1e-9
     rates = zw.compile(m).constrained_dynamics_derivatives(found.q, [0, 0], found.control)
     assert np.abs(rates.v_dot).max() < 1e-9
+    saturated = r"'shoulder' keeps .*\('s' at the end of the control range\)"
+    with pytest.raises(zw.errors.SolveError, match=saturated):
+        zw.trim(m, [0.1, 0.2], fixed=["shoulder", "elbow"])
 
 
 def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():

@@ -183,10 +183,23 @@ class _TrimProblem(NamedTuple):
 
 def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
     """The control that acts: clipped to the control ranges of motors and actuators."""
+    return np.clip(control, *_control_ranges(m))
+
+
+def _control_ranges(m: Mechanism) -> np.ndarray:
+    """The least and the largest control (2, nu)."""
     ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
     limits = [ranges.get(name) or (-np.inf, np.inf) for name in control_names(m)]
-    lowest, highest = np.array(limits, float).reshape(len(control), 2).T
-    return np.clip(control, lowest, highest)
+    return np.array(limits, float).reshape(len(limits), 2).T
+
+
+def _saturated(problem: _TrimProblem, control: np.ndarray) -> str:
+    """The free controls that have reached an end of their range, as text."""
+    m = problem.fast.mechanism
+    lowest, highest = _control_ranges(m)
+    at_end = np.flatnonzero((control <= lowest) | (control >= highest))
+    names = [repr(control_names(m)[k]) for k in at_end if m.nv + k in problem.free]
+    return f" ({', '.join(names)} at the end of the control range)" if names else ""
 
 
 def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
@@ -220,6 +233,6 @@ def _reason(problem: _TrimProblem, at: _TrimState) -> str:
     if candidate_pairs(m) and not contacts(m, at.q, np.zeros(m.nv), np.zeros(m.nv)):
         remedy = "no contact is closed there: give a guess that touches what it is to rest on"
     return (
-        f"no equilibrium of {m.name!r} is found near the guess: {what} with {at.largest:.3g} ({free}); "
-        f"{remedy}"
+        f"no equilibrium of {m.name!r} is found near the guess: {what} with {at.largest:.3g} ({free})"
+        f"{_saturated(problem, at.control)}; {remedy}"
     )
