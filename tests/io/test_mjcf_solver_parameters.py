@@ -76,3 +76,11 @@ def test_solimp_outside_its_ranges_is_mixed_before_it_is_clipped():
 def test_invalid_contact_attributes_raise(tmp_path, attributes, message):
     with pytest.raises(LoadError, match=re.escape(message)):
         both(tmp_path, attributes)
+
+
+def test_settings_of_iterations_that_are_not_used_are_noted():
+    text = MODEL.format(numbers="").replace("<option ", '<option ls_iterations="7" ccd_tolerance="1e-3" ')
+    notes = [str(note) for note in zw.load("ball.xml", text=text).report.of_kind("ignored")]
+    assert len(notes) == 1 and "'ls_iterations', 'ccd_tolerance'" in notes[0] and "line 1" in notes[0]
+    plain = zw.load("ball.xml", text=MODEL.format(numbers=""))
+    assert not plain.report.of_kind("ignored")

@@ -17,6 +17,9 @@ from zwang.mechanism.tendon_elements import TendonCoupling
 
 # the enable flags that change the motion
 _UNSUPPORTED_FLAGS = {"override", "diagexact", "ipc", "speculative"}
+# of the line search and of the iterations by which MuJoCo finds contacts; zwang's end where they converge
+_UNUSED = ("ls_iterations", "ls_tolerance", "ccd_iterations", "ccd_tolerance", "sdf_iterations",
+           "sdf_initpoints")  # fmt: skip
 _INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
 
 
@@ -37,6 +40,7 @@ def options(source: MjcfModel) -> Options:
     if o.noslip_iterations > 0 and boxes > 1:
         what = "the noslip solver ends before it converges, and may take the contacts of two boxes in another"
         source.note("read", f"{what} order than MuJoCo: accelerations may differ by about 1e-3", where)
+    _note_unused(source)
     integrator = _INTEGRATORS[int(o.integrator)]
     if integrator == "discrete":
         source.unsupported("the integrator 'discrete'", where)
@@ -57,6 +61,15 @@ def options(source: MjcfModel) -> Options:
         magnetic_field=zeroed(o.magnetic),
         sleep_tolerance=max(0.0, float(o.sleep_tolerance)),
     )
+
+
+def _note_unused(source: MjcfModel) -> None:
+    """Note the settings in the file of iterations that end where they converge."""
+    for element in source.files.elements():
+        unused = [repr(name) for name in _UNUSED if name in element.attributes]
+        if element.name == "option" and unused:
+            what = f"{', '.join(unused)} of {element.title}, as zwang's iterations end where they converge"
+            source.note("ignored", what, f"{element.source}, line {element.line}")
 
 
 def _location(source: MjcfModel) -> str:
