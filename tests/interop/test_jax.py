@@ -282,6 +282,9 @@ def test_the_step_of_a_mechanism_that_depends_on_time():
     expected = fast.step(q, zero, zero, step=0.002, time=[0.3, 0.5])
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_array_equal(x, y)
+    with pytest.raises(TraceError, match=r"parts of the mechanism depend on the time.*step_derivatives"):
+        jax.jacfwd(lambda v: interop.function(fast.step, step=0.002)(q, v, zero, time=0.3).q)(zero)
+    assert np.isfinite(fast.step_derivatives(q, zero, zero, step=0.002, time=0.3).A).all()
 
 
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():

@@ -29,11 +29,19 @@ class StepFunction(CompiledArrayFunction):
         """
         try:
             return super().differentiated(inputs)
-        except TraceError:
-            names = [port.name for port in self.program.inputs]
-            if "time" in names or len(self.key) > 3:
-                raise
+        except TraceError as error:
+            if "time" in [port.name for port in self.program.inputs]:
+                raise self._without_derivative("parts of the mechanism depend on the time") from error
+            if len(self.key) > 3:
+                raise self._without_derivative("it reduces the coordinates") from error
         return StepJacobian(self, self._jacobian, inputs)
+
+    def _without_derivative(self, reason: str) -> TraceError:
+        return TraceError(
+            f"{self.name} cannot be differentiated: its program has loops or branches, and {reason}. Its "
+            "values are available; for derivatives by state and control use the step_derivatives of "
+            "zw.compile(...), with time=..., or give jacobian=..."
+        )
 
     def _jacobian(
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, control: np.ndarray, *parameters: np.ndarray
