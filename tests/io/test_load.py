@@ -196,3 +196,19 @@ def test_a_xacro_file_raises_with_the_remedy(tmp_path: Path) -> None:
     text = '<robot xmlns:xacro="x"><xacro:property name="a" value="1"/><link name="b"/></robot>'
     with pytest.raises(UnsupportedError, match="convert it to URDF by xacro"):
         zw.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ('<worldbody><flexcomp name="f" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2" mass="1"/>'
+         '</worldbody><equality><connect body1="f_0" anchor="0 0 0"/></equality>', "'f' is a deformable"),
+        ('<asset><mesh name="nut"><plugin plugin="mujoco.sdf.nut"/></mesh></asset>', "is a plugin"),
+    ],
+    ids=["flex", "plugin"],
+)  # fmt: skip
+def test_what_is_rejected_without_an_unsupported_part_names_that_part(parts, named):
+    text = MJCF.replace("<mujoco>", f"<mujoco>\n{parts}", 1)
+    for strict in (True, False):
+        with pytest.raises(UnsupportedError, match=rf"line 2.*{named}.*not supported"):
+            zw.load("m.xml", text=text, strict=strict)

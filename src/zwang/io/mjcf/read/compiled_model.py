@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,13 +143,13 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     text = _without_flex(files, strict, notes, is_changed=bool(pids))
     messages: list[str] = []
     with _recorded_warnings(messages):
-        spec = _parsed(files, text)
+        spec = _parsed(files, text, notes)
         _delete_elements_without_effect(spec, files, notes)
         _spare_unused_meshes(spec)
         try:
             model = spec.compile()
         except Exception as error:  # ValueError, or others on failure of an allocation
-            raise LoadError(_located_message(files, str(error))) from None
+            raise _load_error(files, notes, error) from None
     if model is None:
         raise LoadError(f"{files.source}: MuJoCo could not compile the model")
     _align_frames(model)
@@ -181,11 +181,23 @@ def _without_flex(files: Files, strict: bool, notes: list[Note], *, is_changed: 
     return to_text(files.root, omitted)
 
 
-def _parsed(files: Files, text: str) -> Any:
+def _parsed(files: Files, text: str, notes: Sequence[Note]) -> Any:
     try:
         return mujoco.MjSpec.from_string(text, include=files.includes or None, assets=files.assets or None)
     except Exception as error:  # the bindings raise ValueError and KeyError
-        raise LoadError(_located_message(files, str(error))) from None
+        raise _load_error(files, notes, error) from None
+
+
+def _load_error(files: Files, notes: Sequence[Note], error: Exception) -> LoadError:
+    """The error for what MuJoCo rejects, which may be due to an element that is omitted as unsupported."""
+    message = _located_message(files, str(error))
+    omitted = next((note for note in notes if note.kind == "unsupported"), None)
+    if omitted is None:
+        return LoadError(message)
+    return UnsupportedError(
+        f"{omitted.where}: {omitted.what}, as it is not supported; MuJoCo rejects the model without it: "
+        f"{message}"
+    )
 
 
 def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) -> None:
