@@ -53,6 +53,43 @@ def test_code_whose_sections_are_far_apart_is_linked() -> None:
     assert output == "2.0\n"
 
 
+def test_invalid_code_is_an_error_and_released() -> None:
+    run("""
+        import gc
+        from zwang.compiler.runtime.processor import object_code
+        from zwang.errors import CompileError
+
+        text = "define i64 @f(i1 %c) {\\n  br i1 %c, label %a, label %b\\n"
+        text += "a:\\n  %x = add i64 1, 2\\n  br label %b\\nb:\\n  ret i64 %x\\n}\\n"
+        for _ in range(20):
+            try:
+                object_code(text)
+            except CompileError as error:
+                assert "dominate" in str(error)
+            else:
+                raise AssertionError
+            gc.collect()
+    """)
+
+
+def test_a_thread_compiles_after_the_main_thread_has_ended() -> None:
+    output = run("""
+        import threading
+        from zwang.compiler.runtime.processor import object_codes
+
+        texts = [f"define i64 @f{k}() {{\\n  ret i64 {k}\\n}}\\n" for k in range(3)]
+
+
+        def work():
+            threading.main_thread().join()
+            print(len(object_codes(texts)))
+
+
+        threading.Thread(target=work).start()
+    """)
+    assert output == "3\n"
+
+
 @pytest.mark.skipif(not hasattr(sys, "setdlopenflags"), reason="forks of POSIX")
 def test_a_child_forked_while_threads_compile_can_compile() -> None:
     run("""

@@ -6,7 +6,6 @@ import ctypes
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,7 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite.binding import ffi
 
-from zwang.compiler.runtime.threads import LLVM_LOCK, run_on_llvm_thread
+from zwang.compiler.runtime.threads import LLVM_LOCK, map_in_threads, run_on_llvm_thread
 from zwang.errors import CompileError
 
 OPTIMISATION = 2  # level of LLVM's code generator, 0 to 3
@@ -112,8 +111,8 @@ def object_codes(texts: Sequence[str], processor: Processor | None = None) -> li
     """The object codes of modules, in a thread for each. Raises CompileError for invalid IR."""
 
     def make() -> list[bytes]:
-        with _exclusive_llvm(), ThreadPoolExecutor(len(texts)) as threads:
-            return list(threads.map(lambda text: _emitted(text, processor, is_object=True), texts))
+        with _exclusive_llvm():
+            return map_in_threads(lambda text: _emitted(text, processor, is_object=True), texts)
 
     return run_on_llvm_thread(make)
 
@@ -165,10 +164,13 @@ _unloaded: list[Any] = []  # code that is no longer needed; it is released at th
 
 
 def _module(text: str, context: Any) -> Any:
+    module: Any = None
     try:
         module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
+        if module is not None:
+            module.close()  # before its context is
         raise CompileError(f"LLVM rejects the generated code; please report this: {error}") from error
     return module
 

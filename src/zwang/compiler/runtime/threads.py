@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,28 @@ def run_on_llvm_thread(function: Callable[[], Any]) -> Any:
     if errors:
         raise errors[0]
     return results[0]
+
+
+def map_in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """[function(item) for item in items], in a thread for each. No executor: after the main thread has ended,
+    it takes no work from threads that still run.
+    """
+    results = [Future[Any]() for _ in items]
+
+    def work(result: Future[Any], item: Any) -> None:
+        try:
+            result.set_result(function(item))
+        except BaseException as error:
+            result.set_exception(error)
+
+    first, *others = zip(results, items, strict=True)
+    threads = [threading.Thread(target=work, args=pair) for pair in others]
+    for thread in threads:
+        thread.start()
+    work(*first)
+    for thread in threads:
+        thread.join()
+    return [result.result() for result in results]
 
 
 @cache
