@@ -40,6 +40,18 @@ def test_no_consistent_parameters_are_nearer_to_the_data(noise):
     assert lmi.mechanism.bodies[1].mass > 0
 
 
+@pytest.mark.parametrize(
+    "bounds", [None, {"m_upper": (0.0, 0.5), "m_lower": (0.0, 2.0)}], ids=["none", "apart"]
+)
+def test_the_prior_or_the_bounds_may_be_far_from_exact_data(bounds):
+    """The arm that is measured has other masses than a model of 1 g, or than the bounds allow."""
+    found = zw.identify.fit(
+        arm(0.001), samples(1e-3), kinds=("inertia", "damping"), consistent="lmi", bounds=bounds
+    )
+    assert found.is_consistent()
+    assert bounds or distance(found) < 0.05
+
+
 def test_inertial_parameters_have_bounds():
     data = samples()
     found = zw.identify.fit(

@@ -10,6 +10,7 @@ Research 33 (2014) 931; Wensing, Kim, Slotine (2018).
 from __future__ import annotations
 
 import importlib
+import warnings
 from importlib.util import find_spec
 from typing import Any
 
@@ -61,22 +62,30 @@ def parameters_by_lmi(
     # the data are: z = z_free + V S^-1 y, with the singular values S of [A; sqrt(w) 1] = U S V^T
     A, b = whitening @ base.matrix * scale, whitening @ (base.matrix @ prior - beta)
     U, S, V = np.linalg.svd(np.vstack([A, np.sqrt(WEIGHT) * np.eye(len(prior))]), full_matrices=False)
-    y = cvxpy.Variable(len(prior))
-    z = (V.T / S) @ (y - U.T[:, : len(b)] @ b)
-    constraints = []
-    for k in range(bodies):
-        P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
-        constraints.append(P + (1 - LEAST) * np.eye(4) >> 0)
-    for k, (low, high) in enumerate(zip(*bounds, strict=True)):
-        pi_k = prior[k] + scale[k] * z[k]
-        constraints += [pi_k >= low] if np.isfinite(low) else []
-        constraints += [pi_k <= high] if np.isfinite(high) else []
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(y)), constraints)
-    try:
-        problem.solve(solver=cvxpy.CLARABEL)
-    except cvxpy.SolverError:
+    y, z = cvxpy.Variable(len(prior)), cvxpy.Variable(len(prior))
+
+    def minimum(z: Any, cost: Any) -> np.ndarray | None:
+        """The value of z, or None without convergence."""
+        constraints = []
+        for k in range(bodies):
+            P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
+            constraints.append(P + (1 - LEAST) * np.eye(4) >> 0)
+        for k, (low, high) in enumerate(zip(*bounds, strict=True)):
+            pi_k = prior[k] + scale[k] * z[k]
+            constraints += [pi_k >= low] if np.isfinite(low) else []
+            constraints += [pi_k <= high] if np.isfinite(high) else []
+        problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Solution may be inaccurate")  # which is no solution here
+                problem.solve(solver=cvxpy.CLARABEL)
+        except cvxpy.SolverError:
+            return None
+        return np.asarray(z.value) if problem.status == "optimal" else None
+
+    found = minimum((V.T / S) @ (y - U.T[:, : len(b)] @ b), cvxpy.sum_squares(y))
+    if found is None:  # z_free is far from all consistent parameters
+        found = minimum(z, cvxpy.sum_squares(A @ z + b) + WEIGHT * cvxpy.sum_squares(z))
+    if found is None:
         return prior, False
-    if problem.status != "optimal":
-        return prior, False
-    pi = prior + scale * np.asarray(z.value)
-    return np.clip(pi, *bounds), True
+    return np.clip(prior + scale * found, *bounds), True
