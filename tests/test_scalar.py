@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from zwang import scalar
 from zwang.scalar import backend as backends
 from zwang.scalar import deprecated
+from zwang.scalar.arrays import Entries
 
 UNARY = {
     "sqrt": np.sqrt,
@@ -289,3 +290,10 @@ def test_unknown_names_raise_attribute_error():
 
 def test_all_public_names_exist():
     assert [name for name in scalar.__all__ if not hasattr(scalar, name)] == []
+
+
+def test_tables_differ_by_the_signs_of_zeros_and_by_their_kinds():
+    reals = Entries([0.0, 1.0])
+    assert reals == Entries([0.0, 1.0]) and not reals != Entries([0.0, 1.0])  # noqa: SIM202
+    for others in (Entries([-0.0, 1.0]), Entries([0, 1])):
+        assert reals != others and not reals == others  # noqa: SIM201

@@ -49,6 +49,9 @@ class Entries(tuple[Any, ...]):
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Entries) and self.digest == other.digest)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self.digest)
 
