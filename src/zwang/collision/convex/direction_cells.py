@@ -174,7 +174,7 @@ def _divide(
     i_of, j_of = (start + np.arange(0, size, part) for start in first)
     parts = _extreme(vertices[numbers], _corner_directions(face, i_of, j_of, part, side))
     for cell, chosen in zip(((int(i), int(j)) for i in i_of for j in j_of), parts, strict=True):
-        if max(cell) >= side:
+        if max(cell) >= side or any(c >= start + size for c, start in zip(cell, first, strict=True)):
             continue
         if part == 1:
             found[face, *cell] = numbers[chosen]

@@ -165,7 +165,7 @@ def nearest_weights(W: np.ndarray, parts: Sequence[tuple[int, ...]] = PARTS) -> 
 
     The point lies on an edge, in the interior of a triangle, or is the origin itself.
     """
-    first = 0 if parts is PARTS else 3
+    first = 0 if (0, 1) in parts else 3  # the last one where all parts contain it
     best, square = np.eye(4)[first], inner(W[first], W[first])
     for chosen in parts:
         weights, valid = (_edge, _triangle, _tetrahedron)[len(chosen) - 2](W, *chosen)
@@ -201,9 +201,9 @@ def _triangle(W: np.ndarray, i: int, j: int, k: int) -> tuple[np.ndarray, Any]:
     return np.array(weights), logical_and(is_triangle, _all_positive(1 - s - t, s, t))
 
 
-def _tetrahedron(W: np.ndarray, *corners: int) -> tuple[np.ndarray, Any]:
+def _tetrahedron(W: np.ndarray, i: int, j: int, k: int, m: int) -> tuple[np.ndarray, Any]:
     """Barycentric coordinates of the origin, and whether it lies inside the tetrahedron."""
-    e, f, g = W[1] - W[0], W[2] - W[0], W[3] - W[0]
+    e, f, g = W[j] - W[i], W[k] - W[i], W[m] - W[i]
     fg, ge, ef = cross(f, g), cross(g, e), cross(e, f)
     volume = inner(e, fg)
     is_tetrahedron = less(
@@ -211,7 +211,7 @@ def _tetrahedron(W: np.ndarray, *corners: int) -> tuple[np.ndarray, Any]:
         where(less(volume, 0), -volume, volume),
     )
     volume = where(is_tetrahedron, volume, 1.0)
-    r, s, t = (divide(-inner(W[0], n), volume) for n in (fg, ge, ef))
+    r, s, t = (divide(-inner(W[i], n), volume) for n in (fg, ge, ef))
     return np.array([1 - r - s - t, r, s, t]), logical_and(
         is_tetrahedron, _all_positive(1 - r - s - t, r, s, t)
     )

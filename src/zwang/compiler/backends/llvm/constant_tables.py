@@ -25,7 +25,7 @@ def table_name(entries: Entries) -> str:
 def table_data(entries: Entries, lanes: Lanes) -> np.ndarray:
     """The entries as they lie in memory."""
     with np.errstate(over="ignore"):
-        return entries.numbers if entries.are_indices else entries.numbers.astype(lanes.dtype)
+        return entries.numbers if entries.are_indices else entries.numbers.astype(lanes.dtype, copy=False)
 
 
 def long_tables(program: Program, lanes: Lanes) -> dict[str, np.ndarray]:
