@@ -157,7 +157,8 @@ def _is_least(weights: np.ndarray, k: int) -> Any:
 PARTS = tuple(chosen for n in (2, 3, 4) for chosen in combinations(range(4), n))
 """The edges, the sides and the whole of a tetrahedron, by their corners."""
 PARTS_WITH_LAST = tuple(chosen for chosen in PARTS if 3 in chosen)
-EDGE_WITH_LAST, TRIANGLE_WITH_LAST = ((0, 3),), ((0, 3), (1, 3), (0, 1, 3))
+EDGE_WITH_LAST = ((0, 3),)  # all parts with the last corner of the second simplex: 0, 1 and 2 coincide
+TRIANGLE_WITH_LAST = ((0, 3), (1, 3), (0, 1, 3))  # the same of the third one, where 2 is 0 or 1
 
 
 def nearest_weights(W: np.ndarray, parts: Sequence[tuple[int, ...]] = PARTS) -> np.ndarray:
