@@ -131,9 +131,14 @@ def ilqr(
     best = problem.rollout(start, np.clip(u, lowest, highest))
     if not np.isfinite(best.cost):
         raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
-    costs, regularisation, converged = [best.cost], 1e-6, False
+    return _descent(problem, best, iterations, tolerance)
+
+
+def _descent(problem: _Problem, best: _Trajectory, iterations: int, tolerance: float) -> TrajectoryResult:
+    """The trajectory after the iteration from a first one."""
+    costs, regularisation, converged, has_failed = [best.cost], 1e-6, False, False
     derivatives: np.ndarray | None = None
-    gain = np.zeros((steps, nu, over_steps.W.shape[1]))
+    gain = np.zeros((*best.u.shape, problem.cost.W.shape[1]))
     for _ in range(iterations):
         if derivatives is None:
             derivatives = problem.derivatives(best)
@@ -143,18 +148,17 @@ def ilqr(
                 break
         new = None if policy is None else problem.improved(best, policy)
         if new is None or policy is None:
-            plain = problem.policy(best, derivatives, SMALLEST_REGULARISATION)
+            plain = None if has_failed else problem.policy(best, derivatives, SMALLEST_REGULARISATION)
+            has_failed = True
             if plain is not None:
                 gain = plain.K
                 converged = -sum(plain.decrease) <= tolerance * abs(best.cost)
-            if converged:
-                break
             regularisation *= 10
-            if regularisation > LARGEST_REGULARISATION:
+            if converged or regularisation > LARGEST_REGULARISATION:
                 break
             continue
         regularisation = max(regularisation / 5, SMALLEST_REGULARISATION)
-        converged = best.cost - new.cost <= tolerance * abs(best.cost)
+        converged, has_failed = best.cost - new.cost <= tolerance * abs(best.cost), False
         best, derivatives, gain = new, None, policy.K
         costs.append(best.cost)
         if converged:
