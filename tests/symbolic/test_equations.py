@@ -318,6 +318,16 @@ def test_an_input_is_another_symbol_than_the_coordinate_of_its_name(m, symbol):
         np.testing.assert_allclose(force, [3 - 10 * np.sin(0.5)], rtol=1e-12)
 
 
+def test_inputs_whose_names_are_preceded_by_u_stay_apart():
+    m = pendulum(motor="a").replace(forces=[zw.Motor(name, "a") for name in ("a", "u_a", "u_u_a")])
+    e = equations(m)
+    names = [e.symbols.inputs[motor].name for motor in ("a", "u_a", "u_u_a")]
+    assert names == ["u_u_u_a", "u_a", "u_u_a"]
+    known = dict(zip(names, (3.0, 40.0, 500.0), strict=True))
+    (force,) = e.evaluate({"a": 0.5, "a_dot": 7.0, **known}, "right_hand_side")
+    assert force == pytest.approx(543 - 10 * np.sin(0.5), rel=1e-12)
+
+
 def test_names_of_two_quantities_are_refused():
     t, x, y = sp.symbols("t x y", real=True)
     joints = [zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), Revolute("yaw", (0, 0, 1))]

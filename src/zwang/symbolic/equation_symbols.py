@@ -72,7 +72,7 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     taken = [s.name for s in (*q, *v, *of_points, *u_dot, *magnitudes.values())]
     taken += [*mechanism.symbols, *times, *(f"N_{name}" for name in _loads_of_two_kinds(mechanism))]
     _check_different(mechanism, taken)
-    inputs = {name: sp.Symbol(_free_name(name, taken), **real) for name in mechanism.inputs}
+    inputs = {n: sp.Symbol(own, **real) for n, own in _input_names(mechanism.inputs, taken).items()}
     return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, time, magnitudes, latex)
 
 
@@ -94,8 +94,12 @@ def _check_different(mechanism: Mechanism, names: Sequence[str]) -> None:
             )
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
-    """The name, preceded by u_ until no other quantity has it."""
-    while name in taken:
-        name = f"u_{name}"
-    return name
+def _input_names(inputs: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """The names of the symbols of inputs: their own, preceded by u_ until nothing else has it."""
+    found: dict[str, str] = {}
+    for name in inputs:
+        own, others = name, {*taken, *found.values(), *({*inputs} - {name})}
+        while own in others:
+            own = f"u_{own}"
+        found[name] = own
+    return found
