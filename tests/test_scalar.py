@@ -294,6 +294,10 @@ def test_all_public_names_exist():
 
 def test_tables_differ_by_the_signs_of_zeros_and_by_their_kinds():
     reals = Entries([0.0, 1.0])
-    assert reals == Entries([0.0, 1.0]) and not reals != Entries([0.0, 1.0])  # noqa: SIM202
-    for others in (Entries([-0.0, 1.0]), Entries([0, 1])):
-        assert reals != others and not reals == others  # noqa: SIM201
+    for other, is_same in (
+        (Entries([0.0, 1.0]), True),
+        (Entries([-0.0, 1.0]), False),
+        (Entries([0, 1]), False),
+    ):
+        assert (reals == other) == is_same
+        assert (reals != other) != is_same
