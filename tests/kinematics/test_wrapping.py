@@ -10,8 +10,7 @@ from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.kinematics.wrapping import wrap_around
-from zwang.mechanism.tendon_elements import Wrap
+from zwang.kinematics.wrapping import WrapShape, wrap_around
 
 
 def model(rng, kind, side):
@@ -58,7 +57,7 @@ def test_a_path_over_a_pulley_is_two_tangents_and_an_arc():
     r, d = 0.5, 2.0
     first, last = np.array([-d, 0, 0.0]), np.array([d, 0, 0.0])
     segment = wrap_around(
-        Wrap(0, r, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, np.array([0, 1.0, 0])
+        WrapShape("cylinder", r), Pose(np.eye(3), np.zeros(3)), first, last, np.array([0, 1.0, 0])
     )
     tangent = np.arccos(r / d)
     assert segment.touches and segment.length == pytest.approx(r * (np.pi - 2 * tangent))
@@ -67,7 +66,7 @@ def test_a_path_over_a_pulley_is_two_tangents_and_an_arc():
 
 def test_the_unrolled_path_around_a_cylinder_is_straight():
     first, last = np.array([-1.0, 0.1, 0]), np.array([1.0, 0.1, 1.0])
-    segment = wrap_around(Wrap(0, 0.5, "cylinder"), Pose(np.eye(3), np.zeros(3)), first, last, None)
+    segment = wrap_around(WrapShape("cylinder", 0.5), Pose(np.eye(3), np.zeros(3)), first, last, None)
     slopes = []
     for a, b in ((first, segment.first), (segment.first, segment.last), (segment.last, last)):
         flat = (
@@ -80,7 +79,7 @@ def test_the_unrolled_path_around_a_cylinder_is_straight():
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
 def test_traced_paths_equal_those_of_floats(kind):
     def numbers(x):
-        segment = wrap_around(Wrap(0, 0.4, kind), Pose(np.eye(3), np.zeros(3)), x[:3], x[3:6], x[6:9])
+        segment = wrap_around(WrapShape(kind, 0.4), Pose(np.eye(3), np.zeros(3)), x[:3], x[3:6], x[6:9])
         return np.array([*segment.first, *segment.last, segment.length], dtype=object)
 
     program = trace(numbers, {"x": (9,)})
@@ -92,7 +91,7 @@ def test_traced_paths_equal_those_of_floats(kind):
 def test_a_path_through_the_centre_is_finite():
     for kind in ("sphere", "cylinder"):
         segment = wrap_around(
-            Wrap(0, 0.4, kind),
+            WrapShape(kind, 0.4),
             Pose(np.eye(3), np.zeros(3)),
             np.array([1.0, 0, 0]),
             np.array([-1.0, 0, 0]),

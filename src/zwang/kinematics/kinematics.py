@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from zwang.kinematics.jacobians import (
 from zwang.kinematics.poses import Pose, compose_poses, link_pose, motion_subspace, placement_pose
 from zwang.kinematics.velocities import SpatialVector, propagate_accelerations, propagate_velocities
 from zwang.mechanism.tree import WORLD, Placement, Tree
+
+T = TypeVar("T")
 
 CACHED = (
     "joint_poses",
@@ -59,7 +61,7 @@ class Kinematics:
         kept.
         """
         other = replace(self, v=v)
-        other.__dict__["_joint_pose_of"] = self._joint_pose_of
+        other.__dict__.update(_joint_pose_of=self._joint_pose_of, _kept=self._kept)
         known = ("joint_poses", "poses", "motion_subspaces", "world_motion_subspaces")
         other.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
         return other
@@ -77,6 +79,16 @@ class Kinematics:
     @cached_property
     def _joint_pose_of(self) -> dict[int, Pose]:
         return {}
+
+    @cached_property
+    def _kept(self) -> dict[Hashable, Any]:
+        return {}
+
+    def kept(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` returns, a function of the configuration alone that is called once for each key."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
 
     def _each_joint_pose(self) -> Iterator[Pose]:
         """The pose of each link in its parent, computed where it is not known yet just before it is used."""
@@ -176,6 +188,6 @@ class Kinematics:
         if [link.q for link in tree.links] != [link.q for link in self.tree.links]:
             raise ValueError("the trees have different links: their kinematics differ")
         other = replace(self, tree=tree)
-        other.__dict__["_joint_pose_of"] = self._joint_pose_of
+        other.__dict__.update(_joint_pose_of=self._joint_pose_of, _kept=self._kept)
         other.__dict__.update({name: self.__dict__[name] for name in CACHED if name in self.__dict__})
         return other

@@ -9,7 +9,7 @@ documentation, "Tendon" and "spatial/geom/sidesite".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.kinematics.inside_wrapping import touching_point
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.tendon_elements import Wrap
 from zwang.scalar import (
     absolute,
     acos,
@@ -48,8 +47,15 @@ class WrappedSegment(NamedTuple):
     touches: Any
 
 
+class WrapShape(NamedTuple):
+    """A sphere or cylinder of a radius [m] around which a path wraps."""
+
+    kind: Literal["sphere", "cylinder"]
+    radius: Any
+
+
 def wrap_around(
-    wrap: Wrap,
+    wrap: WrapShape,
     pose: Pose,
     first: np.ndarray,
     last: np.ndarray,
@@ -88,7 +94,7 @@ def _in_world(pose: Pose, segment: WrappedSegment) -> WrappedSegment:
     return segment._replace(first=first, last=last)
 
 
-def _through(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> WrappedSegment:
+def _through(wrap: WrapShape, p: np.ndarray, q: np.ndarray) -> WrappedSegment:
     """The segment along the inner surface, one point, in the body's frame."""
     x, y = _plane(wrap, p, q)
     start, end = np.array([x @ p, y @ p]), np.array([x @ q, y @ q])
@@ -101,7 +107,7 @@ def _through(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> WrappedSegment:
     return WrappedSegment(point, point, 0, touches)
 
 
-def _around(wrap: Wrap, p: np.ndarray, q: np.ndarray, s: np.ndarray | None) -> WrappedSegment:
+def _around(wrap: WrapShape, p: np.ndarray, q: np.ndarray, s: np.ndarray | None) -> WrappedSegment:
     """The segment around the body, in the body's frame, past the point s (3,) if there is one."""
     x, y = _plane(wrap, p, q)
     r = wrap.radius
@@ -125,7 +131,7 @@ def _around(wrap: Wrap, p: np.ndarray, q: np.ndarray, s: np.ndarray | None) -> W
     return WrappedSegment(points[0], points[1], length, touches)
 
 
-def _plane(wrap: Wrap, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _plane(wrap: WrapShape, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two orthonormal vectors that span the plane of the circle, in the body's frame."""
     if wrap.kind == "cylinder":
         return np.array([1, 0, 0]), np.array([0, 1, 0])

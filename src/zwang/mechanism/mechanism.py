@@ -24,6 +24,7 @@ from zwang.mechanism.report import Report
 from zwang.mechanism.sensors import Camera, Sensor
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tendon_inertia import tendon_inertias
+from zwang.mechanism.tendon_paths import TendonPaths, tendon_paths
 from zwang.mechanism.tree import Tree, build_tree
 from zwang.mechanism.type_validation import validated
 from zwang.scalar import is_scalar, is_zero, reason_not_real
@@ -138,6 +139,11 @@ class Mechanism:
         tree = build_tree(self.bodies, self.frames, self.gravity)
         inertias = tendon_inertias(tree, self.tendons, {j.name: j for j in self.joints})
         return replace(tree, tendon_inertias=inertias) if inertias else tree
+
+    @cached_property
+    def tendon_paths(self) -> TendonPaths:
+        """The paths of the spatial tendons."""
+        return tendon_paths(self.tree, self.tendons)
 
     @cached_property
     def neutral(self) -> tuple[Number, ...]:

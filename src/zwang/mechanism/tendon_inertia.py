@@ -14,6 +14,7 @@ from typing import Any
 from zwang.errors import DescriptionError
 from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.tendon_elements import Tendon
+from zwang.mechanism.tendon_paths import path_segments
 from zwang.mechanism.tree import Placement, Tree
 from zwang.scalar import is_zero
 
@@ -65,17 +66,11 @@ def tendon_inertias(
 
 def _segments(tree: Tree, tendon: Tendon) -> tuple[TendonSegment, ...]:
     """The segments of a spatial tendon whose ends are fixed to different links."""
-    divisors, found, last = iter(tendon.divisors or (1,)), [], None
-    divisor = next(divisors) if tendon.path and tendon.path[0] is not None else 1
-    for name in tendon.path:
-        if name is None:  # a pulley: the next branch of the tendon begins
-            last, divisor = None, next(divisors)
-            continue
-        placement = tree.placement(name)
-        if last is not None and last.link != placement.link:
-            found.append(TendonSegment(last, placement, divisor))
-        last = placement
-    return tuple(found)
+    placed = [
+        TendonSegment(tree.placement(segment.first), tree.placement(segment.last), segment.divisor)
+        for segment in path_segments(tree, tendon)
+    ]
+    return tuple(segment for segment in placed if segment.first.link != segment.last.link)
 
 
 def _is_on_one_branch(tree: Tree, inertia: TendonInertia) -> bool:

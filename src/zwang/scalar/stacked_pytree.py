@@ -71,6 +71,9 @@ def _reader(columns: list[list[Any]]) -> Callable[[Any, int], Any]:
     if values.size > LARGEST_TABLE:
         parts = _factors(values)
         return lambda index, column: parts[column](index)
+    if kind == "whole":  # each with its own bounds, as the numbers are indices
+        tables = [table(column) for column in values.T]
+        return lambda index, column: tables[column][index]
     entries = table(values)
     return lambda index, column: entries[index, column]
 

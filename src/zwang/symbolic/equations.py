@@ -16,10 +16,10 @@ from zwang.constraint.hard import nonideal_forces
 from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
-from zwang.kinematics.tendon_length import side_is_inside
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tendon_paths import side_is_inside
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
@@ -211,7 +211,7 @@ def _check_wraps(mechanism: Mechanism) -> None:
     for tendon in mechanism.tendons:
         for wrap in tendon.wraps:
             frame = str(tendon.path[wrap.at])
-            if side_is_inside(mechanism, wrap, mechanism.tree.placement(frame)) is not False:
+            if side_is_inside(mechanism.tree, wrap, frame) is not False:
                 raise DescriptionError(
                     f"tendon {tendon.name!r} may run through the wrapping body of {frame!r}: the side frame "
                     f"{wrap.side!r} is inside, or its distance varies or has symbols. That path is found by "

@@ -29,7 +29,7 @@ from zwang.dynamics.generalised_forces import (
 from zwang.dynamics.tendon_armature import inertial_tension
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
-from zwang.kinematics.tendon_length import tendon_length, tendon_loads
+from zwang.kinematics.tendon_length import spatial_tendons_at, tendon_length
 from zwang.kinematics.velocities import SpatialVector
 from zwang.mechanism import sensors as described
 from zwang.mechanism.constraints import Connect, Weld
@@ -210,7 +210,7 @@ class SensedState:
             for inertia in m.tree.tendon_inertias:
                 if inertia.name == tendon.name:
                     tension = tension + inertial_tension(self.kinematics, inertia, self.acceleration)
-            for frame, p, pull in tendon_loads(m, tendon, self.kinematics.poses):
+            for frame, p, pull in spatial_tendons_at(m, self.kinematics).loads(tendon.name):
                 _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
 
     def _add_applied_loads(self, loads: dict[str, np.ndarray]) -> None:

@@ -1,0 +1,234 @@
+"""Lengths and moment arms of all spatial tendons of a mechanism at one configuration, by loops over their
+segments.
+
+A strand with the ends a and b on two links, the unit vector n from a to b and the divisor c of its branch has
+the velocity n . (b' - a') / c. A joint with the origin o that turns the link of b alone with the angular
+velocity w, and gives it the velocity u at o, has the moment arm n . (u + w x (b - o)) / c; one that moves the
+link of a alone has the negative one. As a and b are on one line along n, one point of the strand serves for
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zwang.algebra.norms import TINY
+from zwang.algebra.rotations import cross
+from zwang.kinematics.poses import Pose, motion_subspace, placement_pose
+from zwang.kinematics.wrapping import WrapShape, wrap_around
+from zwang.mechanism.tendon_paths import PathSegment, TendonPaths, WrappingBody
+from zwang.mechanism.tree import Tree
+from zwang.scalar import MutableArray, divide, empty, fori_loop, less, sqrt, where, zeros
+from zwang.scalar.stacked_pytree import StackedPytree
+
+_STRAND = 6  # numbers of a strand: n / c, and a point
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialTendons:
+    """All spatial tendons at one configuration.
+
+    lengths: of every tendon [m], without its rigid segments. rigid_lengths: of these. strands: of every
+    strand the unit vector along it, divided by the divisor, and a point on it in the world [m]. moments: the
+    moment arms that are not zero.
+    """
+
+    paths: TendonPaths
+    lengths: MutableArray
+    rigid_lengths: Sequence[Any]
+    strands: MutableArray
+    moments: MutableArray
+
+    def length_and_jacobian(self, tendon: str, nv: int) -> tuple[Any, np.ndarray]:
+        """Length [m] of a tendon, and its Jacobian (nv,)."""
+        number = self.paths.names.index(tendon)
+        moment: list[Any] = [0] * nv
+        for k, arm in self.paths.moments[number].items():
+            moment[k] = self.moments[arm]
+        return self.lengths[number] + self.rigid_lengths[number], np.array(moment)
+
+    def loads(self, tendon: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """The forces of a tendon at unit tension, as (frame, point (3,) [m], force (3,)), in world axes.
+
+        Each strand pulls the bodies at its ends towards each other. frame: on whose body the force acts.
+        """
+        found: list[tuple[str, np.ndarray, np.ndarray]] = []
+        for number, first, segment in self.paths.segments:
+            if self.paths.names[number] != tendon:
+                continue
+            for strand, (a, b) in enumerate(segment.strands, first):
+                pull, point = _strand(self.strands, strand)
+                found += [(a, point, pull), (b, point, -pull)]
+        return found
+
+
+def spatial_tendons(tree: Tree, paths: TendonPaths, poses: Sequence[Pose]) -> SpatialTendons:
+    """The tendons at the configuration with these world poses of all links."""
+    lengths, strands = zeros(len(paths.names)), empty((paths.strand_count, _STRAND))
+    points = _Points(tree, poses, [segment for *_, segment in paths.segments])
+    groups: dict[Hashable, list[tuple[int, int, PathSegment]]] = {}
+    for numbered in paths.segments:
+        groups.setdefault(_form(numbered[-1].around), []).append(numbered)
+    for group in groups.values():
+        lengths, strands = _over_segments(points, group, lengths, strands)
+    moments = _moments(tree, paths, poses, strands)
+    return SpatialTendons(paths, lengths, _rigid_lengths(tree, paths), strands, moments)
+
+
+def _rigid_lengths(tree: Tree, paths: TendonPaths) -> list[Any]:
+    """The length of the rigid segments of every tendon, measured in the frames of their links."""
+    found: list[Any] = [0] * len(paths.names)
+    at_origin = [Pose(np.eye(3, dtype=int), np.zeros(3, int))] * len(tree.links)
+    points = _Points(tree, at_origin, [segment for _, segment in paths.rigid])
+    for tendon, segment in paths.rigid:
+        length, _ = _length_and_strands(points, segment.around, points.data((tendon, 0, segment)))
+        found[tendon] = found[tendon] + length / segment.divisor
+    return found
+
+
+def _form(around: WrappingBody | None) -> Hashable:
+    """What the segments of one loop have in common."""
+    return around and (around.kind, around.side is None, around.inside)
+
+
+class _SegmentData(NamedTuple):
+    """The numbers of a segment: of its tendon, its first strand, and of the frames at its ends; the divisor;
+    the numbers of the wrapping body and of the frame on its side, and the radius, 0 without them.
+    """
+
+    tendon: int
+    strand: int
+    first: int
+    last: int
+    divisor: Any
+    body: int
+    side: int
+    radius: Any
+
+
+class _Points:
+    """The frames of segments: their positions in the world, and the poses of wrapping bodies."""
+
+    def __init__(self, tree: Tree, poses: Sequence[Pose], segments: Sequence[PathSegment]) -> None:
+        around = [segment.around for segment in segments if segment.around is not None]
+        frames = [frame for segment in segments for frame in (segment.first, segment.last)]
+        frames += [body.side for body in around if body.side is not None]
+        positions, self.numbers = _poses(tree, poses, frames)
+        self.positions = StackedPytree([pose.p for pose in positions])
+        of_bodies, self.bodies = _poses(tree, poses, [body.frame for body in around])
+        self.poses = StackedPytree(of_bodies)
+
+    def data(self, numbered: tuple[int, int, PathSegment]) -> _SegmentData:
+        """The numbers of a segment."""
+        tendon, strand, segment = numbered
+        body, side, radius = 0, 0, 0
+        if segment.around is not None:
+            body, radius = self.bodies[segment.around.frame], segment.around.radius
+            side = 0 if segment.around.side is None else self.numbers[segment.around.side]
+        ends = self.numbers[segment.first], self.numbers[segment.last]
+        return _SegmentData(tendon, strand, *ends, segment.divisor, body, side, radius)
+
+
+def _poses(tree: Tree, poses: Sequence[Pose], frames: Sequence[str]) -> tuple[list[Pose], dict[str, int]]:
+    """The world poses of frames, each once, and their numbers."""
+    numbers = {frame: k for k, frame in enumerate(dict.fromkeys(frames))}
+    return [placement_pose(poses, tree.placement(frame)) for frame in numbers], numbers
+
+
+def _over_segments(
+    points: _Points,
+    group: Sequence[tuple[int, int, PathSegment]],
+    lengths: MutableArray,
+    strands: MutableArray,
+) -> tuple[MutableArray, MutableArray]:
+    """The lengths and the strands after those of the segments of one form are added."""
+    data, around = StackedPytree([points.data(numbered) for numbered in group]), group[0][-1].around
+
+    def visit(k: Any, carry: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
+        lengths, strands = carry
+        segment = data[k]
+        length, found = _length_and_strands(points, around, segment)
+        for strand, (n, p) in enumerate(found):
+            for i, x in enumerate([*(n / segment.divisor), *p]):
+                strands = strands.set((segment.strand + strand, i), x)
+        total = lengths[segment.tendon] + length / segment.divisor
+        return lengths.set(segment.tendon, total), strands
+
+    return fori_loop(0, len(group), visit, (lengths, strands))
+
+
+def _length_and_strands(
+    points: _Points, around: WrappingBody | None, segment: _SegmentData
+) -> tuple[Any, list[tuple[np.ndarray, np.ndarray]]]:
+    """Length of a segment, and the direction and a point of each strand."""
+    first, last = points.positions[segment.first], points.positions[segment.last]
+    distance, n = distance_and_direction(first, last)
+    if around is None:
+        return distance, [(n, first)]
+    return _wrapped(points, around, segment, (first, last, distance, n))
+
+
+def _wrapped(
+    points: _Points, around: WrappingBody, segment: _SegmentData, straight: tuple[Any, ...]
+) -> tuple[Any, list[tuple[np.ndarray, np.ndarray]]]:
+    """Length of a segment that may wrap around a body, and the directions and points of both strands.
+
+    straight: both ends, their distance, and the direction. The points of tangency do no work when they slide
+    along the surface: they count as fixed to the body. Without contact both strands are the straight segment,
+    so that their sum has exactly no moment arm about a joint of the body.
+    """
+    first, last, distance, n = straight
+    side = None if around.side is None else points.positions[segment.side]
+    shape = WrapShape(around.kind, segment.radius)
+    wrapped = wrap_around(shape, points.poses[segment.body], first, last, side, around.inside)
+    before, n_before = distance_and_direction(first, wrapped.first)
+    after, n_after = distance_and_direction(wrapped.last, last)
+    length = where(wrapped.touches, before + wrapped.length + after, distance)
+
+    def chosen(bent: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+        return np.array([where(wrapped.touches, x, y) for x, y in zip(bent, otherwise, strict=True)])
+
+    return length, [(chosen(n_before, n), first), (chosen(n_after, n), chosen(last, first))]
+
+
+def distance_and_direction(first: np.ndarray, last: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Distance of two points, and the unit vector (3,) from the first to the last; 0 where they coincide."""
+    d = last - first
+    square = d @ d
+    apart = less(TINY * TINY, square)
+    distance = sqrt(where(apart, square, 1.0))
+    return where(apart, distance, 0.0), np.array([where(apart, divide(x, distance), 0) for x in d])
+
+
+def _strand(strands: MutableArray, number: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The direction of a strand, divided by the divisor, and a point on it."""
+    x = [strands[number, k] for k in range(_STRAND)]
+    return np.array(x[:3]), np.array(x[3:])
+
+
+def _moments(tree: Tree, paths: TendonPaths, poses: Sequence[Pose], strands: MutableArray) -> MutableArray:
+    """The moment arms, summed over the strands."""
+    axes = list(dict.fromkeys((term.link, term.column) for term in paths.terms))
+    number = {axis: k for k, axis in enumerate(axes)}
+    columns = StackedPytree([_column(tree, poses, *axis) for axis in axes])
+    terms = StackedPytree([(t.moment, t.strand, number[t.link, t.column], t.sign) for t in paths.terms])
+
+    def add(k: Any, moments: MutableArray) -> MutableArray:
+        moment, strand, axis, sign = terms[k]
+        (u, w, origin), (n, p) = columns[axis], _strand(strands, strand)
+        return moments.set(moment, moments[moment] + sign * (n @ (u + cross(w, p - origin))))
+
+    return fori_loop(0, len(paths.terms), add, zeros(paths.moment_count))
+
+
+def _column(tree: Tree, poses: Sequence[Pose], link: int, column: int) -> tuple[np.ndarray, ...]:
+    """Velocity of the origin and angular velocity of a joint per generalised velocity, and its origin, in the
+    world.
+    """
+    R, p = poses[link]
+    s = motion_subspace(tree.links[link])[:, column]
+    return R @ s[:3], R @ s[3:], p
