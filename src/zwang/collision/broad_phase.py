@@ -53,7 +53,7 @@ def if_volumes_overlap(
         height = a.R[:, 2] @ (b.p - a.p)
         return where_true(height < radius("mesh", b.sizes) * ALLOWANCE + margin, function, carry)
     if isinstance(pair.a.shape, HeightField):
-        near = may_be_near(pair.a.shape, radius(pair.b.kind, b.sizes), a, b)
+        near = may_be_near(pair.a.shape, radius(pair.b.kind, b.sizes) + margin, a, b)
         return where_true(near, function, carry)
     reach = radius(pair.a.kind, a.sizes) + radius(pair.b.kind, b.sizes) + margin
     d = b.p - a.p

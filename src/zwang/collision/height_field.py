@@ -60,10 +60,15 @@ def may_be_near(field: HeightField, radius: Any, a: PlacedShape, b: PlacedShape)
     return near
 
 
-def prism_contact(field: HeightField, kind: str, a: PlacedShape, b: PlacedShape) -> ContactPoint:
-    """The contact point of a shape b with one prism, whose number under the shape is in the sizes of a."""
-    bounds = without_derivatives(lambda *parts: _bounds(kind, *parts), *a[1:3], b)
-    exists, corners = _prism(field, a, bounds)
+def prism_contact(
+    field: HeightField, kind: str, a: PlacedShape, b: PlacedShape, reach: Any = 0
+) -> ContactPoint:
+    """The contact point of a shape b with one prism, whose number under the shape is in the sizes of a.
+
+    reach: margin and gap [m] of the pair, by which the shape may be outside of the prism.
+    """
+    low, high = without_derivatives(lambda *parts: _bounds(kind, *parts), *a[1:3], b)
+    exists, corners = _prism(field, a, Bounds(low - reach, high + reach))
     middle = corners.sum(axis=0) / 6
     nothing = [FAR, *b.p, *np.eye(3).ravel()]
 

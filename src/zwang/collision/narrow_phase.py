@@ -64,7 +64,7 @@ def contact_points(pair: Pair, poses: Sequence[Pose]) -> tuple[ContactPoint, ...
 def contact_points_between(pair: Pair, a: PlacedShape, b: PlacedShape) -> tuple[ContactPoint, ...]:
     """`contact_points` for shapes already placed in the world."""
     if isinstance(pair.a.shape, HeightField):
-        return (prism_contact(pair.a.shape, pair.b.kind, a, b),)
+        return (prism_contact(pair.a.shape, pair.b.kind, a, b, pair.reach),)
     if pair.in_order and pair.kinds == ("plane", "box"):
         return plane_shapes.plane_box_in_order(a, b)
     if pair.is_iterated:

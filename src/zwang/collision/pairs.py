@@ -394,18 +394,15 @@ def _pair(
 def _prism_pairs(pair: Pair) -> list[Pair]:
     """The pairs of a height field and another shape, one for each prism that may be under it.
 
-    Raises UnsupportedError for a margin, a gap or a hard
-    surface, a size that is a symbol, and more prisms than `MOST_PRISMS`.
+    Raises UnsupportedError for a hard surface, a size or margin that is a symbol, and more prisms than
+    `MOST_PRISMS`.
     """
     field = pair.a.shape
     assert isinstance(field, HeightField)
     what = f"the contact of the height field {pair.a.name!r} with {pair.b.name!r}"
-    size = radius(pair.b.kind, pair.b.sizes)
-    numbers = pair.margin, pair.gap, size
-    if not are_constant(*numbers) or pair.margin or pair.gap:
-        raise UnsupportedError(
-            f"{what} has a margin or a gap, or a size that is a symbol; give numbers, and 0"
-        )
+    size = radius(pair.b.kind, pair.b.sizes) + maximum(pair.reach, 0)
+    if not are_constant(size):
+        raise UnsupportedError(f"{what} has a size, margin or gap that is a symbol; give a number")
     if pair.a.shape.surface.hard or pair.b.shape.surface.hard:
         raise UnsupportedError(f"{what} is hard, which is not supported; give both surfaces a softness")
     # an interval of this length touches at most so many cells

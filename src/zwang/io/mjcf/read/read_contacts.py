@@ -43,7 +43,7 @@ def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, 
 
 
 def _check_height_fields(source: MjcfModel) -> None:
-    """Report contacts of height fields that MuJoCo 4.0 finds otherwise, or that have a margin or a gap."""
+    """Report contacts of height fields that MuJoCo 4.0 finds otherwise."""
     m = source.model
     fields = [g for g in range(m.ngeom) if m.geom_type[g] == GEOM.mjGEOM_HFIELD]
     explicit = {frozenset((int(a), int(b))) for a, b in zip(m.pair_geom1, m.pair_geom2, strict=True)}
@@ -64,5 +64,3 @@ def _check_height_fields(source: MjcfModel) -> None:
                     "has the exact depth",
                     source.location("geom", g),
                 )
-            elif any(m.geom_margin[x] or m.geom_gap[x] for x in (g, field)):
-                source.unsupported(f"{what} with a margin or a gap", source.location("geom", g))
