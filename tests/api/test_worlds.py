@@ -425,6 +425,23 @@ def test_assignment_to_an_array_of_the_state_changes_the_worlds():
         worlds.v = [1, 2]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_is_not_set_keeps_its_bits(dtype):
+    """The time after n steps is n h, and a quaternion is rounded by the steps alone."""
+    top = zw.Body("top", zw.Ball("b"), mass=1, com=(0, 0, 1), inertia=(1, 2, 3))
+    worlds, alone = (zw.Worlds(zw.Mechanism("top", [top]), 2, step=0.001, dtype=dtype) for _ in range(2))
+    for each in (worlds, alone):
+        each.reset(v=[0.3, 2.0, 1.0])
+        each.step(substeps=1001)
+    for k in range(40):
+        worlds.set([k % 2], control=[0, 0, 0])
+        worlds.set([0, 1], v=worlds.v)
+        worlds.step()
+        alone.step()
+        assert np.array_equal(worlds.q, alone.q) and np.array_equal(worlds.time, alone.time)
+    assert worlds.time.tolist() == (np.full(2, 1041, dtype) * 0.001).tolist()
+
+
 @pytest.mark.parametrize("count", [8, 11, 24])
 def test_states_that_are_written_between_steps_are_those_of_the_next_step(count):
     """The warm start lies lane by lane, also of worlds that are reset, copied or set alone."""

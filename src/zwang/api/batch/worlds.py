@@ -184,10 +184,9 @@ class Worlds:
         time: npt.ArrayLike | None = None,
         params: Mapping[Any, npt.ArrayLike] | None = None,
     ) -> None:
-        """Change states, controls, times [s] or parameters of the worlds in `mask`, as in `reset`; what is
-        not given is kept.
+        """Change those states, controls, times [s] or parameters of the worlds in `mask` that are given.
 
-        q, v, control: a dictionary changes the named coordinates, speeds or inputs only. params: some
+        As for `reset`; a dictionary changes the named coordinates, speeds or inputs only. params: some
         symbols; values that no body can have raise ParameterError. The warm start is kept; q wakes bodies.
         """
         chosen = self._chosen(mask)
@@ -196,13 +195,14 @@ class Worlds:
         new_v = _merged(v, self.v[chosen], m.speed_names, "v")
         new_z = _rows_of(activation, (n, self.activation.shape[1]), "activation", self.activation[chosen])
         new_u = _merged(control, self.control[chosen], control_names(m), "control")
-        new_t = _rows_of(time, (n,), "time", self.time[chosen])
+        new_t = _rows_of(time, (n,), "time", 0.0)
         values = self._checked_params(params, chosen)
-        _normalise(m, new_q)
-        self.q[chosen], self.v[chosen], self.activation[chosen], self.control[chosen] = (
-            new_q, new_v, new_z, new_u,
-        )  # fmt: skip
-        self._state["clock"][chosen, 0] = new_t / self.step_size
+        if q is not None:
+            _normalise(m, new_q)
+        self.q[chosen], self.v[chosen], self.activation[chosen] = new_q, new_v, new_z
+        self.control[chosen] = new_u
+        if time is not None:
+            self._state["clock"][chosen, 0] = new_t / self.step_size
         if any(part is not None for part in (q, v, activation, time)):
             self._set_stage(chosen)
         if q is not None and (trees := sleeping_trees(m)):
