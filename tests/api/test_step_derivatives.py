@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from zwang.errors import SimulationError
@@ -274,6 +275,20 @@ def test_derivatives_by_symbols_and_of_a_pendulum_in_closed_form():
         found.B, [[h * h * a_u], [h * a_u]], rtol=1e-12
     )
     assert np.allclose(found.P, P, rtol=1e-12) and not found.switching
+
+
+@pytest.mark.parametrize(("rest", "length"), [(("l", "l"), 0.2), (("l", 0.6), 0.6), ((0.05, "l"), 0.2)])
+def test_the_rest_length_of_a_tendon_is_a_symbol(rest, length, k=30.0, m=2.0, h=0.1, q=0.7):
+    """v' = h k (l - q) / m beyond the rest length l, whose range may have symbols at both ends."""
+    l = sp.Symbol("l", positive=True)
+    rest = tuple(l if x == "l" else x for x in rest)
+    body = zw.Body("b", zw.Prismatic("z", (0, 0, 1)), mass=m)
+    tendon = zw.Tendon("t", joints=(("z", 1),), stiffness=k, spring_length=rest)
+    fast = zw.compile(zw.Mechanism("spring", [body], tendons=[tendon], gravity=(0, 0, 0)))
+    found = fast.step_derivatives([q], [0.0], [0.0], step=h, params={"l": 0.2})
+    by_l = k * h / m if rest[1] == l else 0.0
+    np.testing.assert_allclose(found.v, [h * k * (length - q) / m], rtol=1e-14)
+    np.testing.assert_allclose(found.P, [[h * by_l], [by_l]], rtol=1e-14)
 
 
 def test_activations_and_free_bodies_are_included():

@@ -28,7 +28,7 @@ from zwang.mechanism.force_elements import (
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
-from zwang.scalar import absolute, divide, maximum, minimum, sqrt
+from zwang.scalar import absolute, divide, is_zero, maximum, minimum, sqrt
 
 
 def passive_forces(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
@@ -270,6 +270,6 @@ def odd_power(v: Any, power: int) -> Any:
 def _tendon_stretch(tendon: Tendon, length: Any) -> Any:
     """Signed distance of the length from the slack range, zero inside it."""
     lower, upper = tendon.spring_length
-    if lower == upper:
+    if is_zero(upper - lower):
         return length - lower
     return maximum(length - upper, 0) + minimum(length - lower, 0)
