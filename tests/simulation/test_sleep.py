@@ -97,6 +97,17 @@ def test_boxes_that_sleep_are_woken_by_another_that_falls(more):
     assert max(errors[:300]) < 1e-9 and max(errors) < 1e-6
 
 
+@pytest.mark.parametrize(("sleep", "last"), [("auto", 9), ("init", 8)])
+def test_bodies_fall_asleep_a_step_earlier_beside_others_that_sleep_from_the_beginning(sleep, last):
+    """MuJoCo counts the steps in which a body is slow from the reset on, which puts those others to sleep."""
+    text = f"""<mujoco>{OPTION.format(more="sleep_tolerance='.05'")}<worldbody>{FLOOR}
+    <body name="ball" pos="0 0 1"><joint axis="0 1 0" damping="2"/><geom size=".1" pos=".001 0 0"/></body>
+    <body name="box" pos="1 0 .1" sleep="{sleep}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    </worldbody></mujoco>"""
+    sleeping, errors = run_both(text, 14)
+    assert not sleeping[last - 1][0] and sleeping[last][0] and max(errors) < 1e-9
+
+
 def test_dominoes_fall_asleep_and_are_woken_one_by_one():
     sleeping, errors = run_both(DOMINOES.format(more=""), 800)
     counts = [sum(trees) for trees in sleeping]

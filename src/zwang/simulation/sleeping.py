@@ -169,7 +169,9 @@ def _at_beginning(
     asleep = logical_and(asleep, logical_and(_is_at_rest(rule, tree, state, control), logical_not(touched)))
     is_free = equal(_applied(rule, tree, control), 0.0)
     slow = logical_and(is_free, logical_or(less(speed, rule.tolerance), equal(speed, 0.0)))
-    count = where(logical_or(slept, is_new), MOVING, number)
+    # MuJoCo counts a slow step when it puts the others to sleep at the beginning
+    first = 1.0 if any(rule.initially) and not rule.initially[tree] else MOVING
+    count = where(slept, MOVING, where(is_new, first, number))
     return _Tree(island, slow, asleep, count, where(slept, number - ASLEEP, island))
 
 
