@@ -186,8 +186,8 @@ class Worlds:
     ) -> None:
         """Change those states, controls, times [s] or parameters of the worlds in `mask` that are given.
 
-        As for `reset`; a dictionary changes the named coordinates, speeds or inputs only. params: some
-        symbols; values that no body can have raise ParameterError. The warm start is kept; q wakes bodies.
+        Arguments as for `reset`; a dictionary changes the named coordinates, speeds or inputs only. params:
+        some symbols; values that no body can have raise ParameterError. The warm start stays; q wakes bodies.
         """
         chosen = self._chosen(mask)
         n, m = len(chosen), self.mechanism
