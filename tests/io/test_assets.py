@@ -268,6 +268,19 @@ def test_files_of_the_same_name_in_two_folders_are_told_apart(
     assert [m.body(name).mass for name in names] == pytest.approx(range(1, 13))
 
 
+def test_files_beside_the_folder_of_meshes_are_read(tmp_path: Path) -> None:
+    """As MuJoCo reads them, which finds the same mesh: scenes of Unitree have height fields there."""
+    mesh_in(tmp_path / "other")
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<mujoco><compiler meshdir="meshes"/><asset><mesh name="t" file="../other/t.obj"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody></mujoco>'
+    )
+    (tmp_path / "meshes").mkdir()
+    assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(1)
+    assert zw.load(path).bodies[0].mass == pytest.approx(1)
+
+
 def test_meshes_of_attached_models_are_their_own(tmp_path: Path) -> None:
     """Each has a file of the same name in a folder of its own."""
     for size, part in enumerate(("arm", "hand"), 1):

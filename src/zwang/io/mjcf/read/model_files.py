@@ -157,10 +157,11 @@ class _FileReader:
         its document and of its model.
 
         It is stored under the name by which MuJoCo looks for it, with the folder of an included document, and
-        under the name without, by which MuJoCo looks if such a file exists in the working directory. Where it
-        finds no such name, MuJoCo takes any file of the same name in another folder.
+        under the name without, by which MuJoCo looks if such a file exists in the working directory. Both are
+        normalised, as MuJoCo compares them so. Where it finds no such name, MuJoCo takes any file of the same
+        name in another folder.
         """
-        name = str(PurePosixPath(inner) / element.attributes["file"])
+        name = posixpath.normpath(PurePosixPath(inner) / element.attributes["file"])
         within = PurePosixPath(posixpath.relpath(folder, model))
         key = posixpath.normpath(model / inner / within / element.attributes["file"])
         path = self._find(element, name, folder).resolve()
