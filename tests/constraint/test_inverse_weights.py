@@ -42,6 +42,29 @@ def test_inverse_weights_of_random_trees_are_mujocos():
     assert len(seen) == 11 and min(seen.values()) > 15, seen
 
 
+def test_a_massless_body_has_its_weight_where_mujoco_has_it(tmp_path):
+    """There the inertial frame is at the body's position in its parent, as of the hand of Meta-World's
+    Sawyer; written, it is where the mechanism has it.
+    """
+    text = """<mujoco><compiler inertiagrouprange="4 5"/><worldbody>
+      <body name="wrist" pos="0 0 1"><joint axis="0 1 0"/><geom size=".1" group="4"/>
+        <body name="hand" pos=".2 .1 .3" euler="20 30 40"><geom size=".05"/></body></body>
+    </worldbody><equality><weld body1="hand" body2="world"/></equality></mujoco>"""
+    model = compared_weights(text)
+    assert model.body_mass[2] == 0 and np.allclose(model.body_ipos[2], model.body_pos[2])
+    moved = zw.Mechanism(
+        "moved",
+        [
+            zw.Body("wrist", zw.Revolute("bend", axis=(0, 1, 0)), mass=1, inertia=(1, 1, 1)),
+            zw.Body("hand", parent="wrist", position=(0.2, 0.1, 0.3)),
+        ],
+    )
+    for m in (zw.load("model.xml", text=text), moved):
+        zw.write_mjcf(m, tmp_path / "written.xml", strict=False)
+        theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml")).body_invweight0[2]
+        np.testing.assert_allclose(inverse_weights(m).bodies["hand"], theirs, rtol=1e-12)
+
+
 OPTION = '<option iterations="500" tolerance="1e-15" ls_tolerance="1e-10" cone="{cone}"/>'
 
 FINGER = """<mujoco>{option}<worldbody>

@@ -90,7 +90,7 @@ def _body(source: MjcfModel, i: int) -> Body:
         position=(0, 0, 0) if free else zeroed(m.body_pos[i]),
         orientation=matrix_of((1, 0, 0, 0) if free else m.body_quat[i]),
         mass=mass if mass else 0,
-        com=zeroed(m.body_ipos[i]) if mass else (0, 0, 0),
+        com=zeroed(m.body_ipos[i]),  # where the inverse weight is computed, also without mass
         inertia=_inertia(m.body_inertia[i], m.body_iquat[i]),
         geometry=shapes_of(source, i),
         mocap=bool(m.body_mocapid[i] >= 0),

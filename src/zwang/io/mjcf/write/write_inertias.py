@@ -93,7 +93,16 @@ def _of_group(
     own = {name: x.consistent() for name, x in own.items()}
     if moves:
         own |= _first_of_moving(group[0], own, notes)
+        own |= {b.name: _massless(b) for b in group if b.name not in own}
     return own
+
+
+def _massless(body: Body) -> PrincipalInertia:
+    """The inertial of a body without mass, whose com is the place of its inverse weight.
+
+    Without this element MuJoCo takes the position of the body in its parent for that place.
+    """
+    return PrincipalInertia(0.0, body.com, np.zeros(3), np.eye(3))
 
 
 def _first_of_moving(
@@ -110,7 +119,7 @@ def _first_of_moving(
     if first is not None and not moves_nothing(first):
         return {}
     if first is None:
-        first = PrincipalInertia(0.0, (0, 0, 0), np.zeros(3), np.eye(3))
+        first = _massless(body)
     notes.changed(
         f"MuJoCo requires mass and inertia of a moving body; {WRITTEN_INSTEAD} (SI units) stands for zero",
         f"body {body.name!r}",
