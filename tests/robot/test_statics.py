@@ -104,6 +104,30 @@ def test_weight_takes_its_part_of_the_torques():
         zw.robot.payload(m, [0.0], "tip")
 
 
+def test_torque_limits_by_name_leave_the_others_as_they_are():
+    """And none may be negative, which meant that nothing can be held."""
+    m = dh.two_link()
+    first, second = m.speed_names
+    load = zw.robot.payload(m, (0.3, 1.2), "tip", {second: 4.0})
+    assert load.torque_limits.tolist() == [np.inf, 4.0]
+    d = np.array([0.6, 0.8, 0])
+    J = load.jacobian
+    assert load.largest_force(2 * d) == pytest.approx(4 / abs(J[:, 1] @ d))
+    for limits in ([-10.0, 4.0], {first: -10.0}, [np.nan, 4.0]):
+        with pytest.raises(zw.errors.StateError, match=r"torque_limits\[0\]"):
+            zw.robot.payload(m, (0.3, 1.2), "tip", limits)
+    with pytest.raises(zw.errors.ShapeError, match="torque_limits"):
+        zw.robot.payload(m, (0.3, 1.2), "tip", 4.0)
+
+
+def test_a_direction_of_a_payload_has_three_numbers_and_a_length():
+    load = zw.robot.payload(dh.two_link(), (0.3, 1.2), "tip", (10, 4))
+    with pytest.raises(zw.errors.StateError, match="direction is zero"):
+        load.largest_force((0, 0, 0))
+    with pytest.raises(zw.errors.ShapeError, match="direction"):
+        load.largest_force((0, 0, -1, 0, 0, 0))
+
+
 # ------------------------------------------------------------ equilibria
 
 

@@ -20,7 +20,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
-from zwang.errors import DescriptionError, ShapeError
+from zwang.errors import DescriptionError, ShapeError, StateError
 from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
@@ -120,8 +120,11 @@ class Payload:
         There the first joint reaches its torque limit.
 
         It is 0 where the torques cannot balance the weight, and infinite where no limited joint is loaded.
+        Raises ShapeError, or StateError for a direction of length zero.
         """
-        d = validation.real_values(direction, "direction")
+        d = validation.vector(direction, 3, "direction", "a direction in world axes")
+        if not d.any():
+            raise StateError("direction is zero; give a direction (3,) of any length")
         a = self.jacobian.T @ (d / np.linalg.norm(d))
         if not self.supports_own_weight:
             return 0.0
@@ -138,15 +141,12 @@ def payload(
     """The forces on a frame that limited joint torques can balance at the configuration q (nq,).
 
     frame: the name of a frame or body. torque_limits (nv,) [N m, N]: by default each joint's `effort_limit`,
-    infinite where there is none. Raises DescriptionError if there are no torque limits at all.
+    infinite where there is none; a dictionary by name replaces some of these. Raises DescriptionError if
+    there are no torque limits at all, and StateError for negative ones.
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
-    limits = (
-        _effort_limits(m)
-        if torque_limits is None
-        else validation.nv_vector(m, torque_limits, "torque_limits")
-    )
+    limits = _torque_limits(m, torque_limits)
     J = _floats(frame_jacobian(m.tree, q, frame))[:3]
     return Payload(J, holding_torques(m, q), limits)
 
@@ -338,16 +338,31 @@ def _wrench(value: ArrayLike) -> np.ndarray:
     return array
 
 
-def _effort_limits(m: Mechanism) -> np.ndarray:
-    """The joints' effort limits (nv,), infinite where there are none."""
-    limits = np.full(m.nv, np.inf)
+def _torque_limits(m: Mechanism, given: ArrayLike | None) -> np.ndarray:
+    """The given torque limits (nv,), or the effort limits of the joints, infinite where there are none."""
+    efforts = np.full(m.nv, np.inf)
     for index in m.joints:
         effort = getattr(index.joint, "effort_limit", None)
         if effort is not None:
-            limits[index.v] = float(effort)
-    if not np.isfinite(limits).any():
-        raise DescriptionError(
-            f"no joint of mechanism {m.name!r} has an effort_limit; give torque_limits (nv,)"
+            efforts[index.v] = float(effort)
+    if given is None:
+        if not np.isfinite(efforts).any():
+            raise DescriptionError(
+                f"no joint of mechanism {m.name!r} has an effort_limit; give torque_limits (nv,)"
+            )
+        return efforts
+    named = validation.values_by_name(given, efforts, m.speed_names, "speed", "torque_limits")
+    limits = validation.real_values(named, "torque_limits")
+    if limits.shape != (m.nv,):
+        raise ShapeError(
+            f"torque_limits must have the shape ({m.nv},) (nv of mechanism {m.name!r}); its shape is "
+            f"{limits.shape}"
+        )
+    if not (limits >= 0).all():
+        k = int(np.flatnonzero(~(limits >= 0))[0])
+        raise StateError(
+            f"torque_limits[{k}] is {limits[k]}; give the largest absolute torque, infinite where there is "
+            "no limit"
         )
     return limits
 
