@@ -33,6 +33,11 @@ WRONG = {
     "negative moment": (lambda: body(inertia=(1, -1, 1)), "negative"),
     "unsymmetric inertia": (lambda: body(inertia=((1, 0.1, 0), (0, 1, 0), (0, 0, 1))), "symmetric"),
     "two numbers of inertia": (lambda: body(inertia=(1, 2)), "principal moments"),
+    "one number of inertia": (lambda: body(inertia=0.1), "inertia of body 'b' is 0.1; give 3 principal"),
+    "a symbol of inertia": (
+        lambda: body(inertia=sp.Symbol("J")),
+        "inertia of body 'b' is J; give 3 principal",
+    ),
     "zero axis": (lambda: zw.Revolute("r", axis=(0, 0, 0)), "axis of joint 'r'"),
     "NaN axis": (lambda: zw.Revolute("r", axis=(0, math.nan, 0)), "axis of joint 'r'"),
     "zero quaternion": (lambda: body(orientation=(0, 0, 0, 0)), "orientation of body 'b'"),
@@ -283,6 +288,18 @@ def test_code_in_json_is_not_executed(tmp_path):
         with pytest.raises(LoadError):
             zw.Mechanism.from_json(text)
     assert not target.exists()
+
+
+def test_matrices_of_sympy_are_those_of_their_elements():
+    """The items of a matrix of SymPy are its nine elements, which were taken for its rows."""
+    J, angle = sp.symbols("J alpha")
+    R = sp.Matrix([[1, 0, 0], [0, sp.cos(angle), -sp.sin(angle)], [0, sp.sin(angle), sp.cos(angle)]])
+    I = sp.Matrix([[J, J / 4, 0], [J / 4, 2 * J, 0], [0, 0, 2 * J]])
+    for kind in (sp.Matrix, sp.ImmutableMatrix):
+        turned = body(inertia=kind(I), orientation=kind(R))
+        assert turned == body(inertia=I.tolist(), orientation=R.tolist())
+        assert turned.inertia[0] == (J, J / 4, 0) and turned.orientation[2][1] == sp.sin(angle)
+    assert body(inertia=sp.Matrix([J, J, 2 * J])) == body(inertia=(J, J, 2 * J))
 
 
 SHAPES = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.rotations import skew
+from zwang.algebra.rotations import elements, skew
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
 
@@ -25,7 +25,7 @@ def inertia_matrix(inertia: Any, where: str) -> Any:
     replaced by its symmetric part. Raises DescriptionError for a matrix that is not symmetric and for any
     other shape.
     """
-    items = list(inertia)
+    items = elements(inertia)
     if len(items) == 3 and all(np.ndim(row) == 1 and len(row) == 3 for row in items):
         return _symmetric(items, where)
     if len(items) == 3:

@@ -15,6 +15,13 @@ LEAST_LENGTH = 1e-9  # shortest vector that has a direction
 ROTATION_TOLERANCE = 1e-6  # of R R^T = 1, for rotations with few digits
 
 
+def elements(value: Any) -> list[Any]:
+    """The elements of a vector, or the rows of a matrix (3, 3), also of one of SymPy; none of a scalar."""
+    if getattr(value, "shape", None) == (3, 3):
+        return list(value.tolist())
+    return list(value) if np.iterable(value) and not isinstance(value, str) else []
+
+
 def skew(a: Any) -> np.ndarray:
     """The matrix [a]x with [a]x b = a x b."""
     x, y, z = a

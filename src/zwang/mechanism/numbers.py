@@ -215,7 +215,7 @@ def orientation_of(value: Any, where: str) -> Matrix3:
     A numeric quaternion is normalised. Raises DescriptionError for other shapes, a zero quaternion, or a
     matrix that is not a rotation.
     """
-    rows = list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
+    rows = rotations.elements(value)
     if len(rows) not in (3, 4) or (len(rows) == 3 and any(is_scalar(row) for row in rows)):
         raise DescriptionError(
             f"{where} is {value!r}; give a quaternion (w, x, y, z) or a 3x3 rotation matrix, "
@@ -224,6 +224,6 @@ def orientation_of(value: Any, where: str) -> Matrix3:
     if len(rows) == 4:
         quaternion = vector(rows, 4, where)
         return matrix3(rotations.from_quaternion(rotations.unit_quaternion(quaternion, where)), where)
-    matrix = matrix3(value, where)
+    matrix = matrix3(rows, where)
     rotations.check_rotation(matrix, where)
     return matrix
