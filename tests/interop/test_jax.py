@@ -188,6 +188,9 @@ def test_single_precision():
     found = f(q, v, params={"payload": np.float32(0.7)})
     assert found.dtype == jnp.float32
     np.testing.assert_array_equal(found, fast.bias_forces(q, v, params=PARAMS))
+    np.testing.assert_array_equal(f(q, v, params={"payload": 0.7}), found)  # a float takes the type
+    slope = jax.grad(lambda payload: f(q, v, params={"payload": payload}).sum())(0.7)
+    assert np.isclose(slope, jax.grad(lambda p: f(q, v, params={"payload": p}).sum())(np.float32(0.7)))
     with pytest.raises(
         StateError, match=r"'v' is float64, and bias_forces .* float32: convert it by .astype"
     ):

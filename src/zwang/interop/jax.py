@@ -101,7 +101,9 @@ def _flat(argument: BoundArgument, x: Any, batch: tuple[int, ...]) -> Any:
 
 
 def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
-    """An argument as an array of the function's type. Raises StateError."""
+    """An argument as an array of the function's type, which integers and Python's floats take. Raises
+    StateError.
+    """
     dtype = bound.function.dtype
     array = jnp.asarray(x)
     if jax.dtypes.canonicalize_dtype(dtype) == dtype:
@@ -112,7 +114,7 @@ def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
             'JAX has no float64 by default; call jax.config.update("jax_enable_x64", True) at the beginning, '
             'or use zw.compile(mechanism, dtype="float32")'
         )
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.weak_type):  # as of a Python float
         array = array.astype(jax.dtypes.canonicalize_dtype(dtype))
     # arrays from before a change of jax_enable_x64 keep their type, but results would not have it
     check_dtype(bound, name, jax.dtypes.canonicalize_dtype(array.dtype), remedy)
