@@ -195,6 +195,18 @@ def test_default_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert cache.folder() == tmp_path / "zwang" / "cache"
 
 
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")  # as for an unknown user without HOME
+
+    monkeypatch.delenv(cache.SETTING, raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    for system in ("linux", "darwin"):
+        monkeypatch.setattr(sys, "platform", system)
+        assert cache.folder() is None
+
+
 def test_two_processes_at_once(place: Path) -> None:
     script = (
         "from tests.compiler.elementary_cases import program_of\n"

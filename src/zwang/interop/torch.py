@@ -304,8 +304,8 @@ def _pulled_back(
     w = torch.cat(list(weights), dim=-1)
     sizes = [derivative.sizes[k] for k in wanted]
     J = J.reshape(*J.shape[:-1], w.shape[-1], sum(sizes))
-    # Product and sum are much faster than a matrix product for each world, and in place without new memory. That
-    # is not possible where autograd itself batches the weights, as with is_grads_batched=True.
+    # Product and sum are much faster than a matrix product for each world, and in place without new memory,
+    # which is not possible where autograd itself batches the weights, as with is_grads_batched=True.
     in_place = _is_plain((J, w)) and not torch._C._functorch.is_legacy_batchedtensor(w)
     weighted = J.mul_(w.unsqueeze(-1)) if in_place else J * w.unsqueeze(-1)
     product = weighted.sum(-2)

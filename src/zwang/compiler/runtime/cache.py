@@ -31,7 +31,7 @@ SETTING = "ZWANG_CACHE"
 
 
 def folder() -> Path | None:
-    """The folder of the cache, or None if the cache is switched off."""
+    """The folder of the cache, or None if the cache is switched off or the user has no home."""
     setting = os.environ.get(SETTING, "")
     if setting.lower() in ("off", "0", "no", "false"):
         return None
@@ -40,10 +40,13 @@ def folder() -> Path | None:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
         return Path(base) / "zwang" / "cache" if base else None
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "zwang"
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "zwang"
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "zwang"
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "zwang"
+    except RuntimeError:  # no HOME, and a user whom the system does not know, as in a container
+        return None
 
 
 def fetch(key: str, make: Callable[[], bytes]) -> bytes:
