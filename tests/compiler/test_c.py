@@ -150,3 +150,27 @@ def test_a_function_needs_a_name_that_c_allows(name):
 def test_other_types_are_rejected():
     with pytest.raises(CompileError, match="float16"):
         c.source(trace(lambda x: x, {"x": (1,)}), dtype="float16")
+
+
+def test_a_long_table_is_written_once(monkeypatch):
+    written = []
+    numbers = c.c_numbers
+
+    def noted(values, dtype):
+        written.append(len(values))
+        return numbers(values, dtype)
+
+    monkeypatch.setattr(c, "c_numbers", noted)
+    entries = [*np.linspace(-1, 1, 50), np.nan, np.inf, -np.inf, -0.0, 1e300, 5e-324]
+    table = scalar.Table(entries)
+
+    def read(x):
+        return scalar.fori_loop(
+            0, 20, lambda i, s: s + table[i] * table[i + 1] + table[i + 30], x[0], unroll=False
+        )
+
+    program = optimise(trace(read, {"x": (1,)}))
+    text = c.source(program)
+    assert text.count("static const real") == 1 and [n for n in written if n > 1] == [len(entries)]
+    assert "(real)NAN, (real)INFINITY, (-(real)INFINITY), (-0.0), 1e+300, 5e-324" in " ".join(text.split())
+    assert "1e+300" not in c.source(program, dtype="float32")

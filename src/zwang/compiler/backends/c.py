@@ -14,11 +14,13 @@ from importlib import resources
 from string import Template
 
 import numpy as np
+import numpy.typing as npt
 
 from zwang.compiler.backends.array_storage import ArrayStorage, array_length, array_storage
 from zwang.compiler.ir.program import Block, Instruction, Port, Program, merged_arrays
 from zwang.compiler.passes.expand import expand
 from zwang.errors import CompileError
+from zwang.scalar.arrays import Entries
 
 FRAME = 1024
 """The bytes of the stack that a function has for its arguments, saved registers and inlined helpers."""
@@ -123,7 +125,7 @@ def c_function(
     empty = [x for x, port in zip(outputs, program.outputs, strict=True) if port.size == 0]
     unused = [f"    (void){x};" for x in (*inputs, *empty) if x]
     head = f"{storage} void {name}({', '.join(pointers) or 'void'})".strip()
-    lines = [*text.tables.values(), "", head, "{", *unused, *text.lines, "}", ""]
+    lines = [*(table for _, table in text.tables.values()), "", head, "{", *unused, *text.lines, "}", ""]
     stack = text.size // 8 * text.stack_elements + 8 * text.variables + FRAME
     return CFunction("\n".join(lines), placed.size, stack)
 
@@ -160,14 +162,23 @@ def preamble(dtype: str, functions: str | None = None) -> str:
 
 def c_number(value: float, dtype: str) -> str:
     """A number of the type `real` as a C expression, with as many digits as identify it."""
-    if value != value:
-        return "(real)NAN"
+    return c_numbers([value], dtype)[0]
+
+
+def c_numbers(values: npt.ArrayLike, dtype: str) -> list[str]:
+    """Numbers (n,) of the type `real` as C expressions, with as many digits as identify them."""
     with np.errstate(over="ignore"):
-        text = repr(float(value)) if dtype == "float64" else str(np.float32(value))
-    if "inf" in text:
-        return "(-(real)INFINITY)" if text.startswith("-") else "(real)INFINITY"
-    text += "" if "." in text or "e" in text else ".0"
-    text += "" if dtype == "float64" else "f"
+        numbers = np.asarray(values, dtype=dtype)
+    if dtype == "float64":
+        return [_literal(repr(x), "") for x in numbers.tolist()]
+    return [_literal(str(x), "f") for x in numbers]
+
+
+def _literal(text: str, suffix: str) -> str:
+    """A number in Python's notation as a C expression."""
+    if "n" in text:
+        return {"nan": "(real)NAN", "inf": "(real)INFINITY"}.get(text, "(-(real)INFINITY)")
+    text += suffix if "." in text or "e" in text else f".0{suffix}"
     return f"({text})" if text.startswith("-") else text
 
 
@@ -188,7 +199,7 @@ class _CWriter:
         self.suffix = "" if dtype == "float64" else "f"
         self.names: dict[int, str] = {}
         self.lines: list[str] = []
-        self.tables: dict[tuple, str] = {}
+        self.tables: dict[tuple[str, str], tuple[str, str]] = {}  # name and text by kind and digest
         self.depth = 1
         self.variables, self.stack_elements = 0, 0
 
@@ -271,21 +282,23 @@ class _CWriter:
             self.line(f"{output}[{k}] = {name if i is None else f'{name}[{i}]'};")
 
     def _table(self, instruction: Instruction, args: list[str]) -> None:
-        numbers = [c_number(x, self.dtype) for x in instruction.data]
-        self._define(instruction, f"{self._constants('real', instruction.data, numbers)}[{args[0]}]")
+        self._define(instruction, f"{self._constants('real', instruction.data)}[{args[0]}]")
 
     def _index_table(self, instruction: Instruction, args: list[str]) -> None:
-        numbers = [str(i) for i in instruction.data]
-        self._define(instruction, f"{self._constants('int', instruction.data, numbers)}[{args[0]}]")
+        self._define(instruction, f"{self._constants('int', instruction.data)}[{args[0]}]")
 
-    def _constants(self, kind: str, data: tuple, numbers: Sequence[str]) -> str:
-        key = (kind, tuple(numbers))
+    def _constants(self, kind: str, data: Entries) -> str:
+        """The name of the constant array of these numbers, which is written once."""
+        key = (kind, data.digest)
         if key not in self.tables:
-            rows = [", ".join(numbers[k : k + 8]) for k in range(0, len(numbers), 8)]
+            name = f"{self.table_prefix}{len(self.tables)}"
+            values = data.numbers.tolist()
+            texts = c_numbers(values, self.dtype) if kind == "real" else [str(i) for i in values]
+            rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
             entries = ",\n    ".join(rows)
-            head = f"static const {kind} {self.table_prefix}{len(self.tables)}[{len(numbers)}]"
-            self.tables[key] = f"{head} = {{\n    {entries},\n}};"
-        return f"{self.table_prefix}{list(self.tables).index(key)}"
+            text = f"static const {kind} {name}[{len(texts)}] = {{\n    {entries},\n}};"
+            self.tables[key] = name, text
+        return self.tables[key][0]
 
     # ------------------------------------------------------------------------------------ mutable arrays
 
