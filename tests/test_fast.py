@@ -327,6 +327,21 @@ def test_operation_counts_and_source_code(mechanism):
         fast.source("fortran")
 
 
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (("step", -0.1, "rk4"), DescriptionError, "step is -0.1"),
+        (("step", 0.1, "verlet"), UnknownNameError, "'verlet'"),
+        (("frame_jacobian", "world", "tool"), DescriptionError, "axes is 'tool'"),
+        (("jacobian", "mass_matrix", ("v",)), UnknownNameError, "'v'.*'q'"),
+    ],
+)
+def test_a_wrong_argument_of_a_function_as_text_is_named(function, error, words):
+    fast = zw.compile(zw.Mechanism(bodies=[zw.Body("b", zw.Prismatic("x"), mass=1)]))
+    with pytest.raises(error, match=words):
+        fast.source("c", function)
+
+
 @pytest.mark.needs("cc")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_c_source_gives_the_compiled_bits(mechanism, dtype, tmp_path):

@@ -412,6 +412,7 @@ def test_a_given_name_must_be_an_identifier(name, tmp_path):
         ({"integrator": "eulr"}, SimulationError, "euler"),
         ({"dtype": "float16"}, DescriptionError, "float32"),
         ({"functions": ["stepp"]}, UnknownNameError, "step"),
+        ({"functions": ["constrained_inverse_dynamics"]}, UnknownNameError, "inverse_dynamics"),
         ({"functions": ["sensors"]}, DescriptionError, "sensors"),
         ({"frames": ["hand"]}, UnknownNameError, "pendulum"),
         ({"params": {"m_p": 1}}, ParameterError, "m_p"),

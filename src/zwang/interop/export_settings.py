@@ -21,7 +21,11 @@ from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
 
 STEP, STATE_DERIVATIVE, SENSORS = "step", "state_derivative", "sensors"
-FUNCTIONS = (STEP, *COMPILED_FUNCTIONS, STATE_DERIVATIVE)
+FUNCTIONS = (
+    STEP,
+    *(name for name, f in COMPILED_FUNCTIONS.items() if {"frame", "axes"}.issuperset(f.options)),
+    STATE_DERIVATIVE,
+)
 DEFAULT_FUNCTIONS = (
     STEP, "forward_dynamics", "inverse_dynamics", "mass_matrix", "bias_forces", "frame_pose",
     "frame_jacobian", SENSORS,

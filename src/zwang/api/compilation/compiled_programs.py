@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_array
-from zwang.api.compilation.programs import Key, check_key, empty_warm_start, program_of
+from zwang.api.compilation.programs import Key, check_key, check_step, empty_warm_start, program_of
 from zwang.api.compilation.shaped_function import ShapedFunction
 from zwang.api.compilation.step_results import checked_outputs
 from zwang.api.functions.function_table import ARGUMENTS
@@ -23,11 +22,10 @@ from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
 from zwang.compiler.runtime.kept_rollouts import KeptRollouts
 from zwang.constraint.independent_velocities import independent_velocities
-from zwang.errors import DescriptionError, SimulationError, TraceError, UnknownNameError
+from zwang.errors import DescriptionError, SimulationError, TraceError
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import time_dependent_parts
-from zwang.simulation.step import STEPPERS
 
 ArrayLike = npt.ArrayLike
 Reduction = bool | str | PointSpeed | Sequence[str | PointSpeed]
@@ -125,13 +123,8 @@ class CompiledPrograms:
         """The key of the program of a step, from validated settings."""
         options = self.mechanism.options
         h: Any = options.timestep if step is None else step
-        if isinstance(h, np.complexfloating | np.timedelta64 | bool) or not (
-            isinstance(h, int | float | np.number) and 0 < h < sys.float_info.max
-        ):
-            raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
         integrator = options.integrator if integrator is None else integrator
-        if not isinstance(integrator, str) or integrator not in STEPPERS:
-            raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
+        check_step(h, integrator)
         independent = independent_velocities(self.mechanism, coordinate_reduction)
         key = ("step", float(h), integrator)
         return key if independent is None else (*key, independent or True)

@@ -4,6 +4,7 @@ optimised.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from zwang.api.functions.function_table import (
     MOTOR_FORCES,
     MechanicsFunction,
     Result,
+    check_axes,
     inverse_compiled,
 )
 from zwang.compiler.derivatives.differentiate import jacobian
@@ -50,6 +52,7 @@ from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.applied_forces import activations, time_dependent_parts
 from zwang.simulation.controls import control_names
 from zwang.simulation.solver_status import initial_monitor
+from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 PARAMETERS = "parameters"
@@ -144,6 +147,16 @@ def check_key(key: Key) -> None:
         raise UnknownNameError("function", short_repr(key), NAMED)
 
 
+def check_step(step: Any, integrator: Any) -> None:
+    """Raises DescriptionError for a step that is not positive, and UnknownNameError for an integrator."""
+    if isinstance(step, np.complexfloating | np.timedelta64 | bool) or not (
+        isinstance(step, int | float | np.number) and 0 < step < sys.float_info.max
+    ):
+        raise DescriptionError(f"step is {step!r}; it must be a positive time in seconds")
+    if not isinstance(integrator, str) or integrator not in STEPPERS:
+        raise UnknownNameError("integrator of fixed step", integrator, STEPPERS)
+
+
 class TracedText(NamedTuple):
     """A text to be traced: a function of arrays, the sizes of its inputs by name, and the name of the numbers
     that a rollout carries.
@@ -187,6 +200,7 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
     function = COMPILED_FUNCTIONS.get(name)
     if function is None or len(options) != len(function.options):
         raise UnknownNameError("function", key, NAMED)
+    check_axes(dict(zip(function.options, options, strict=True)))
     if name == "forward_dynamics_derivatives":
         _check_unconstrained(mechanism)
     if function.uses_mass_matrix:
@@ -212,6 +226,9 @@ def _jacobian_text(mechanism: Mechanism, key: Key, inputs: tuple[str, ...]) -> T
     quaternions in q are normalised first, so that a derivative along a quaternion is zero.
     """
     inner = _text_of(mechanism, key)
+    for name in inputs:
+        if name not in inner.sizes:
+            raise UnknownNameError("input", name, inner.sizes)
 
     def function(*arrays: Any) -> dict[str, Any]:
         given = dict(zip(inner.sizes, arrays, strict=True))
@@ -263,7 +280,9 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
     outputs: see `step_outputs`. In a rollout with outputs the solver's status is a monitor (3,), both input
     and output.
     """
-    h, integrator, *reduction = options
+    h, integrator = (*options, None)[:2]  # without an integrator, the check names the valid ones
+    reduction = options[2:]
+    check_step(h, integrator)
     if validation.is_restrained(mechanism):
         validation.check_compilable(mechanism, "the constraint solver")
     if not mechanism.symbols and isinstance(options[-1], tuple):

@@ -102,7 +102,7 @@ def _massless(body: Body) -> PrincipalInertia:
 
     Without this element MuJoCo takes the position of the body in its parent for that place.
     """
-    return PrincipalInertia(0.0, body.com, np.zeros(3), np.eye(3))
+    return PrincipalInertia(0.0, tuple(map(float, body.com)), np.zeros(3), np.eye(3))
 
 
 def _first_of_moving(
