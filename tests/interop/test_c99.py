@@ -434,6 +434,8 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="file"):
         zw.export(furuta(**FURUTA), tmp_path / "file" / "code", functions=["step"])
+    with pytest.raises(WriteError, match="null"):
+        zw.export(furuta(**FURUTA), tmp_path / "co\0de", functions=["mass_matrix"])
 
 
 def test_the_command_line_exports(tmp_path):

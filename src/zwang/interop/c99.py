@@ -85,8 +85,9 @@ def write_c_library(settings: ExportSettings, folder: Path) -> list[Note]:
         files["CMakeLists.txt"] = template("CMakeLists.txt").substitute(name=settings.name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"the folder {str(folder)!r} cannot be created: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # the latter for a NUL character
+        reason = getattr(error, "strerror", None) or error
+        raise WriteError(f"the folder {str(folder)!r} cannot be created: {reason}") from error
     for file, text in files.items():
         write_file(folder / file, text.encode("ascii"))
     return [written(folder / file) for file in files]
