@@ -280,8 +280,8 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
     outputs: see `step_outputs`. In a rollout with outputs the solver's status is a monitor (3,), both input
     and output.
     """
-    h, integrator = (*options, None)[:2]  # without an integrator, the check names the valid ones
-    reduction = options[2:]
+    h, reduction = options[0], options[2:]
+    integrator: Any = options[1] if len(options) > 1 else None  # of which the check tells the valid ones
     check_step(h, integrator)
     if validation.is_restrained(mechanism):
         validation.check_compilable(mechanism, "the constraint solver")
