@@ -10,8 +10,8 @@ import sympy as sp
 from scipy.integrate import solve_ivp
 
 import zwang as zw
-from zwang.errors import ArgumentError, ShapeError, SimulationError, UnknownNameError
-from zwang.scalar import sin
+from zwang.errors import ArgumentError, ShapeError, SimulationError, UnknownNameError, ZwangWarning
+from zwang.scalar import sin, sqrt
 from zwang.simulation.events import StepPath
 
 G = 9.81
@@ -245,3 +245,14 @@ def test_a_symbol_with_two_meanings_is_no_event():
     bodies = [zw.Body("first", joints[0], mass=1), zw.Body("second", joints[1], "first", mass=1)]
     with pytest.raises(SimulationError, match=r"symbol 'a_dot' of event 'e' has two meanings"):
         run_of(zw.Mechanism("m", bodies), duration=0.1, events={"e": sp.Symbol("a_dot")})
+
+
+@pytest.mark.parametrize("way", WAYS, ids=NAMES)
+def test_an_event_without_a_value_is_told(way):
+    def rise(t, q, v):
+        return sqrt(v[1] - 2.0) - 0.5  # not defined below 2 m/s; there the crossing is at 2.25 m/s
+
+    with pytest.warns(ZwangWarning, match=r"event 'rise' is NaN at t = 0\.[0-9]+; where it has no value"):
+        found = run_of(thrown(), [0, 1.0], [0, 4.0], duration=0.5, events={"rise": rise}, **way)
+    if way["integrator"] in ("euler", "rk4"):  # the steps of the others reach beyond the crossing
+        assert found.event_time.values[0, 0] == pytest.approx([(4.0 - 2.25) / G], abs=1e-9)

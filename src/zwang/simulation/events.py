@@ -7,13 +7,14 @@ behind, it is the parabola of the leapfrog method. An event is located on this p
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.errors import ShapeError, SimulationError
+from zwang.errors import ShapeError, SimulationError, ZwangWarning
 from zwang.integrator.fixed_step import displacement_at
 from zwang.integrator.root_location import crosses, locate_root
 from zwang.kinematics.configuration import (
@@ -166,6 +167,24 @@ def event_values_in_python(
     return values
 
 
+def warn_of_missing_values(
+    events: Sequence[NamedEvent], values: np.ndarray, times: np.ndarray, told: set[str]
+) -> None:
+    """Warn of events whose values (..., events) at the times (...) are NaN; those in `told` are known, and
+    the others are added.
+    """
+    for k, event in enumerate(events):
+        missing = np.isnan(values[..., k])
+        if event.name not in told and missing.any():
+            told.add(event.name)
+            warnings.warn(
+                f"event {event.name!r} is NaN at t = {times[missing].min():.6g}; where it has no value, no "
+                "crossing is found",
+                ZwangWarning,
+                stacklevel=2,
+            )
+
+
 class EventSearch:
     """Finds the events of all worlds of a simulation with steps of fixed size.
 
@@ -186,6 +205,8 @@ class EventSearch:
         self.occurrences: list[list[EventOccurrence]] = [[] for _ in range(initial.worlds)]
         self._values, self._initial, self._at_start = values, initial, True
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
+        self._told: set[str] = set()
+        warn_of_missing_values(events, self._before, np.zeros(initial.worlds), self._told)
 
     def locate(
         self, before: Mapping[str, np.ndarray], records: dict[str, np.ndarray], state: dict[str, np.ndarray]
@@ -195,7 +216,10 @@ class EventSearch:
         before: the state of all worlds before the first step. records: clock, q, v, z after each step,
         (worlds, n, ...). state: that after the last one. The latter two are changed in place.
         """
-        after = self._values(records["clock"][..., 0] * self.h, records["q"], records["v"])
+        times = records["clock"][..., 0] * self.h
+        after = self._values(times, records["q"], records["v"])
+        has_state = np.isfinite(records["q"]).all(axis=-1) & np.isfinite(records["v"]).all(axis=-1)
+        warn_of_missing_values(self.events, after[has_state], times[has_state], self._told)
         known = np.concatenate([self._before[:, None], after], axis=1)
         directions = np.array([event.direction for event in self.events])
         first = (np.arange(known.shape[1] - 1) == 0) & self._at_start

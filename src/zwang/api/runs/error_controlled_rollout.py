@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +28,13 @@ from zwang.simulation.constrained import has_nonideal_constraints
 from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
-from zwang.simulation.events import EventOccurrence, NamedEvent, event_records, is_last
+from zwang.simulation.events import (
+    EventOccurrence,
+    NamedEvent,
+    event_records,
+    is_last,
+    warn_of_missing_values,
+)
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -270,6 +276,7 @@ class _WorldEvents:
     events: Sequence[NamedEvent]
     params: dict[str, float]
     occurrences: list[EventOccurrence]
+    told: set[str] = field(default_factory=set)  # the events without values that were warned of
 
     def of_integration(self) -> IntegrationEvents | None:
         """The events as functions of the time and the solution."""
@@ -279,7 +286,10 @@ class _WorldEvents:
 
     def values(self, t: float, y: np.ndarray) -> np.ndarray:
         """The values of all events."""
-        return np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
+        found = np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
+        if np.isfinite(y).all():
+            warn_of_missing_values(self.events, found, np.array(t), self.told)
+        return found
 
     def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
         """Record an event; whether it ends the simulation of the world."""
