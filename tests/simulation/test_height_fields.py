@@ -51,6 +51,20 @@ def test_contacts_are_those_of_mujoco(kind, margin):
         np.testing.assert_allclose(a, data.qacc, atol=(1e-10 if kind == "sphere" else 1e-5) * scale)
 
 
+def test_shapes_of_several_kinds_stand_on_a_field():
+    other = f'<body pos="0.6 0.05 .3" euler="10 20 30"><freejoint/><geom {SHAPES["ellipsoid"]}/></body>'
+    text = scene(SHAPES["capsule"], other)
+    model, m = exact_model(text), read_mjcf("terrain.xml", text=text)
+    data = after_steps(model, 20)
+    assert data.ncon
+    q, v, none = data.qpos.copy(), data.qvel.copy(), np.zeros(model.nv)
+    a = zw.constrained_dynamics(m, q, v, none).acceleration
+    np.testing.assert_allclose(a, data.qacc, atol=1e-5 * np.abs(data.qacc).max())
+    compiled = zw.compile(m, threads=1).step(q, v, none)[1]
+    mujoco.mj_step(model, data)
+    np.testing.assert_allclose(compiled, data.qvel, atol=1e-5 * np.abs(data.qvel).max())
+
+
 def test_compiled_steps_are_those_of_mujoco_and_have_exact_derivatives():
     text = f"""<mujoco><asset>{FIELD}</asset><worldbody><geom type="hfield" hfield="h"/>
     <body pos="-0.5 0.6 .3"><freejoint/><geom size=".2"/></body></worldbody></mujoco>"""

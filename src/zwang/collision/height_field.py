@@ -67,7 +67,11 @@ def prism_contact(
 
     reach: margin and gap [m] of the pair, by which the shape may be outside of the prism.
     """
-    low, high = without_derivatives(lambda *parts: _bounds(kind, *parts), *a[1:3], b)
+
+    def bounds_at(R: np.ndarray, p: np.ndarray, *placement: np.ndarray) -> Bounds:
+        return _bounds(kind, R, p, PlacedShape(b.sizes, *placement))  # sizes are constants
+
+    low, high = without_derivatives(bounds_at, a.R, a.p, b.R, b.p)
     exists, corners = _prism(field, a, Bounds(low - reach, high + reach))
     middle = corners.sum(axis=0) / 6
     nothing = [FAR, *b.p, *np.eye(3).ravel()]
