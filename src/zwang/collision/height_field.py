@@ -68,8 +68,8 @@ def prism_contact(
     reach: margin and gap [m] of the pair, by which the shape may be outside of the prism.
     """
 
-    def bounds_at(R: np.ndarray, p: np.ndarray, *placement: np.ndarray) -> Bounds:
-        return _bounds(kind, R, p, PlacedShape(b.sizes, *placement))  # sizes are constants
+    def bounds_at(R: np.ndarray, p: np.ndarray, R_b: np.ndarray, p_b: np.ndarray) -> Bounds:
+        return _bounds(kind, R, p, PlacedShape(b.sizes, R_b, p_b))  # sizes are constants
 
     low, high = without_derivatives(bounds_at, a.R, a.p, b.R, b.p)
     exists, corners = _prism(field, a, Bounds(low - reach, high + reach))
