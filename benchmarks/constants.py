@@ -33,6 +33,7 @@ from zwang.mechanism import samples
 
 SOURCE = Path(__file__).parents[1] / "src"
 STEPS, MANY, FEW = 50, 128, 16
+SECONDS = 1.0  # in which the shortest time is looked for
 
 
 class Tuning(NamedTuple):
@@ -78,6 +79,11 @@ TUNINGS = (
 )
 
 
+def file_of(tuning: Tuning, source: Path) -> Path:
+    """The file that sets a constant, in the package in this folder."""
+    return source / "zwang" / f"{tuning.module.replace('.', '/')}.py"
+
+
 def line_of(tuning: Tuning) -> re.Pattern[str]:
     """The line of the source that sets a constant: its beginning, the value, and the comment."""
     return re.compile(rf"^({tuning.name} = )([^#\n]*?)(\s*#.*)?$", re.MULTILINE)
@@ -85,8 +91,7 @@ def line_of(tuning: Tuning) -> re.Pattern[str]:
 
 def value_of(tuning: Tuning) -> str:
     """The value in use, as it stands in the source. Raises LookupError if it is not found."""
-    text = (SOURCE / "zwang" / f"{tuning.module.replace('.', '/')}.py").read_text()
-    found = line_of(tuning).search(text)
+    found = line_of(tuning).search(file_of(tuning, SOURCE).read_text())
     if found is None:
         raise LookupError(f"{tuning.module} sets no constant {tuning.name} in one line")
     return found[2]
@@ -96,7 +101,7 @@ def changed_copy(folder: Path, tuning: Tuning, value: str) -> Path:
     """A copy of the package in a folder, with another value of a constant."""
     target = folder / re.sub(r"\W", "_", f"{tuning.module}_{tuning.name}_{value}")
     shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    file = target / "zwang" / f"{tuning.module.replace('.', '/')}.py"
+    file = file_of(tuning, target)
     file.write_text(line_of(tuning).sub(rf"\g<1>{value}\g<3>", file.read_text()))
     return target
 
@@ -161,8 +166,8 @@ def measured(scene: str) -> None:
     times = []
     for worlds in (1, FEW if scene in ("heap100", "boxes25") else MANY):
         w = zw.Worlds(m, worlds, threads=1)
-        best = np.inf
-        for _ in range(5):
+        best, end_of_all = np.inf, time.perf_counter() + SECONDS
+        while best == np.inf or time.perf_counter() < end_of_all:
             w.reset()
             start = time.perf_counter()
             w.step(substeps=STEPS)
