@@ -9,6 +9,7 @@ import pytest
 import zwang as zw
 from zwang.errors import ArgumentError, SimulationError, UnknownNameError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
+from zwang.scalar import cond, less
 
 XML = """<mujoco><option timestep="0.004" integrator="{}" tolerance="1e-14" iterations="300"/><worldbody>
 <geom type="plane" size="1 1 1"/>
@@ -98,3 +99,26 @@ def test_wrong_observations_are_named():
     zw.Worlds(hard, observe=lambda s: {"x": s.contact_force("ball")}).step()
     with pytest.raises(SimulationError, match="no last stage"):
         zw.Worlds(hard, observe=lambda s: {"x": s.last_stage.contact_force("ball")})
+
+
+def test_what_a_branch_reads_first_is_read_after_it():
+    xml = """<mujoco><worldbody><site name="w" pos="0 0 1"/><body name="bob"><joint name="a" axis="0 1 0"/>
+      <geom size=".1"/><site name="s" pos=".3 0 .2"/></body></worldbody>
+      <tendon><spatial name="t"><site site="w"/><site site="s"/></spatial></tendon></mujoco>"""
+
+    def observe(s):
+        x = cond(less(0, s.q("a")), lambda: s.pose("s").p[0] + s.tendon("t")[0], lambda: 0.0 * s.q("a"))
+        return {"x": x, "p": s.pose("s").p, "length": s.tendon("t")[0], "v": s.velocity("s")}
+
+    worlds = zw.Worlds(read_mjcf("bob.xml", text=xml), 2, observe=observe)
+    worlds.reset(q=[[0.4], [-0.4]])
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    for k, q in enumerate((0.4, -0.4)):
+        data.qpos[0] = q
+        mujoco.mj_forward(model, data)
+        found = {name: x[k] for name, x in worlds.observation.items()}
+        np.testing.assert_allclose(found["p"], data.site_xpos[1], atol=1e-14)
+        np.testing.assert_allclose(found["length"], data.ten_length[0], atol=1e-14)
+        expected = data.site_xpos[1][0] + data.ten_length[0] if q > 0 else 0
+        np.testing.assert_allclose(found["x"], expected, atol=1e-14)

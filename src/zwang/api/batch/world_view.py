@@ -13,9 +13,8 @@ from zwang.api.functions.sensor_functions import BodyQuantities, body_quantities
 from zwang.dynamics.body_quantities import body_wrenches
 from zwang.dynamics.energy import mass_centre, momentum
 from zwang.errors import ArgumentError, UnknownNameError
-from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
-from zwang.kinematics.tendon_length import tendon_length
+from zwang.kinematics.tendon_length import spatial_tendons_at, tendon_length
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_scalar, where
@@ -51,9 +50,13 @@ class WorldView:
     ):
         self._mechanism, self._params, self._h, self._commands = mechanism, params, h, commands
         self.time, self._q, self._v, self._z, self._u = state
-        self._last_stage, self._known_acceleration = last_stage, known_acceleration
+        self._last_stage = last_stage
         self.is_initial = before is None
         self.before = self if before is None else before
+        self._sensed = SensedState(mechanism, *state, h, known_acceleration=known_acceleration)
+        # known before an observation reads it in a branch first: what is not read is no part of the program
+        self._kinematics = self._sensed.kinematics.with_computed_poses()
+        _ = self._kinematics.velocities, spatial_tendons_at(mechanism, self._kinematics)
 
     @property
     def last_stage(self) -> WorldView:
@@ -183,16 +186,6 @@ class WorldView:
         axes.
         """
         return momentum(self._mechanism.tree, self._q, self._v)
-
-    @property
-    def _kinematics(self) -> Kinematics:
-        return self._sensed.kinematics
-
-    @cached_property
-    def _sensed(self) -> SensedState:
-        state = self.time, self._q, self._v, self._z, self._u
-        known = self._known_acceleration
-        return SensedState(self._mechanism, *state, self._h, known_acceleration=known)
 
     def _named(self, values: Any, name: str | None, part: str, names: tuple[str, ...]) -> Any:
         if name is None:
