@@ -352,6 +352,16 @@ def leaking_output(x):
     return leaked
 
 
+def leaking_from_a_branch(x):
+    found = []
+
+    def then():
+        found.append(2.0 * scalar.cos(x[0]))  # which does not depend on the branch
+        return found[0]
+
+    return [scalar.cond(x[0] > 0, then, lambda: 0.0 * x[0]), found[0]]
+
+
 def set_from_outside(x):
     a = scalar.zeros(2)
     return [scalar.fori_loop(0, 2, lambda i, t: t + a.set(i, t)[0], x[0], unroll=False)]
@@ -389,6 +399,7 @@ def set_at(index, x):
     [
         (leaking, "return it from the body"),
         (leaking_output, "return it from the body"),
+        (leaking_from_a_branch, "return it from the body"),
         (set_from_outside, "carry the array"),
         (used_after_set, "use the array that set"),
         (swapped, "own position of the carry"),

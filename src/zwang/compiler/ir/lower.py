@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, TracedBody, Truth, user_line
+from zwang.compiler.ir.graph import Array, Control, Graph, Index, Node, Real, TracedBody, Truth
 from zwang.compiler.ir.program import Block, Cond, For, Instruction, Kind, Port, Program, While
-from zwang.compiler.ir.sinking import sink
-from zwang.errors import TraceError
+from zwang.compiler.ir.sinking import escaped_value, sink
 
 _KINDS: dict[type[Node], Kind] = {Real: "real", Truth: "bool", Index: "index", Array: "array"}
 _REPEATED = frozenset({"const", "index", "true", "false", "lane"})
@@ -154,7 +153,4 @@ def _check_outer(node: Node, body: TracedBody) -> None:
         scope = scope.parent
         if scope is node.scope:
             return
-    raise TraceError(
-        f"{user_line()}: an output is a value created inside a loop or branch; "
-        "return it from the body instead"
-    )
+    raise escaped_value()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zwang.compiler.ir.graph import Array, Control, Node, Scope, TracedBody
+from zwang.compiler.ir.graph import Array, Control, Node, Scope, TracedBody, user_line
+from zwang.errors import TraceError
 
 PINNED = frozenset({"input", "parameter", "result", "const", "index", "true", "false", "lane"})
 """Operations that are no computation, or are repeated in each block."""
@@ -84,14 +85,23 @@ def _common(one: Scope, other: Scope) -> Scope:
     return one
 
 
+def escaped_value() -> TraceError:
+    """The error for a result of the program or of a body that another body created."""
+    return TraceError(
+        f"{user_line()}: an output is a value created inside a loop or branch; "
+        "return it from the body instead"
+    )
+
+
 def _innermost(scope: Scope, user: Scope) -> Scope:
     """The innermost scope between these two, of which the first contains the second, that is entered by
-    branches only.
+    branches only. Raises TraceError if the first does not contain the second.
     """
     path = []
     while user is not scope:
         path.append(user)
-        assert user.parent is not None
+        if user.parent is None:
+            raise escaped_value()
         user = user.parent
     for inner in reversed(path):
         if not inner.keeps:
