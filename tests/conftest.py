@@ -41,6 +41,7 @@ PROGRAMS = {
     "cmake": ("cmake",),
     "node": ("node",),
     "ptxas": ("ptxas",),
+    "nvidia-smi": ("nvidia-smi",),
 }
 """The optional programs of tests, by the names under which they are looked for."""
 

@@ -85,6 +85,7 @@ def test_pages_with_code_cells_begin_with_front_matter():
     [
         ("JAX", "use_jax"), ("PyTorch", "use_pytorch"), ("CasADi Ipopt", "use_casadi"),
         ("FMI FMU", "export_fmu"), ("WebAssembly", "export_wasm"), ("C C99", "export_c"),
+        ("NVIDIA GPU CUDA PTX", "run_on_a_gpu"),
         ("URDF MJCF", "convert_formats"), ("MCAP Foxglove", "save_and_reload_runs"),
         ("Gymnasium", "learning_environments"),
     ],
