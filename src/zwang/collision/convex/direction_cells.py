@@ -149,67 +149,59 @@ def _cell_of(d: np.ndarray, side: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _lists(data: bytes, side: int) -> tuple[np.ndarray, ...]:
-    """The numbers of the vertices (n, 3) of each cell."""
+    """The numbers of the vertices (n, 3) of each cell.
+
+    The faces of the cube are divided into 4 x 4 squares of cells or fewer, and these into cells: a vertex
+    that is not farthest in a square is not farthest in its parts.
+    """
     vertices = np.frombuffer(data).reshape(-1, 3)
-    found: dict[tuple[int, int, int], np.ndarray] = {}
-    for face in range(6):
-        _divide(vertices, np.arange(len(vertices)), face, (0, 0), side, side, found)
-    return tuple(found[cell] for cell in np.ndindex(6, side, side))
+    slack, before = TIE * np.abs(vertices).max(), side
+    square, number = np.divmod(np.arange(6 * len(vertices)), len(vertices))
+    for size in sorted({side, -(-side // 4), 1}, reverse=True):
+        row, count = np.arange(0, side, size) // before, -(-side // before)
+        parents = ((np.arange(6)[:, None, None] * count + row[:, None]) * count + row).ravel()
+        begin, end = (np.searchsorted(square, parents, place) for place in ("left", "right"))
+        lengths, ends = end - begin, np.cumsum(end - begin)
+        square = np.repeat(np.arange(len(parents)), lengths)
+        number = number[np.arange(len(square)) + np.repeat(end - ends, lengths)]
+        reach = np.einsum("pck,pk->cp", _corners(side, size)[square], vertices[number])
+        square, number = _extreme(square, number, reach, slack)
+        before = size
+    return tuple(np.split(number, np.flatnonzero(np.diff(square)) + 1))
 
 
-def _divide(
-    vertices: np.ndarray,
-    numbers: np.ndarray,
-    face: int,
-    first: tuple[int, int],
-    size: int,
-    side: int,
-    found: dict[tuple[int, int, int], np.ndarray],
-) -> None:
-    """Enter into `found` the vertices, of those with these numbers, of all cells of a square of size x size
-    cells, of which `first` is one corner, on a face of the cube. Squares are divided into 4 x 4 or fewer:
-    what is not farthest in one is not farthest in its parts.
+def _corners(side: int, size: int) -> np.ndarray:
+    """The directions (squares, 4, 3) at the corners of squares of cells on the faces of the cube, in the
+    order of the cells; the last ones end with the face.
     """
-    part = -(-size // 4)
-    i_of, j_of = (start + np.arange(0, size, part) for start in first)
-    parts = _extreme(vertices[numbers], _corner_directions(face, i_of, j_of, part, side))
-    for cell, chosen in zip(((int(i), int(j)) for i in i_of for j in j_of), parts, strict=True):
-        if max(cell) >= side or any(c >= start + size for c, start in zip(cell, first, strict=True)):
-            continue
-        if part == 1:
-            found[face, *cell] = numbers[chosen]
-        else:
-            _divide(vertices, numbers[chosen], face, cell, part, side, found)
-
-
-def _corner_directions(face: int, i_of: np.ndarray, j_of: np.ndarray, size: int, side: int) -> np.ndarray:
-    """The directions (len(i_of) len(j_of), 4, 3) at the corners of squares of cells from the cells (i, j) of
-    a face of the cube; they end with the face.
-    """
-    k, sign = divmod(face, 2)
-    found = np.empty((len(i_of), len(j_of), 2, 2, 3))
-    u, v = (2 * np.minimum([start, start + size], side).T / side - 1 for start in (i_of, j_of))
-    found[..., k] = 1 - 2 * sign
-    found[..., (k + 1) % 3] = u[:, None, :, None]
-    found[..., (k + 2) % 3] = v[None, :, None, :]
+    start = np.arange(0, side, size)
+    u = 2 * np.minimum([start, start + size], side).T / side - 1
+    found = np.empty((3, 2, len(start), len(start), 2, 2, 3))
+    for k in range(3):
+        found[k, ..., k] = np.array([1, -1])[:, None, None, None, None]
+        found[k, ..., (k + 1) % 3] = u[:, None, :, None]
+        found[k, ..., (k + 2) % 3] = u[None, :, None, :]
     return found.reshape(-1, 4, 3)
 
 
-def _extreme(vertices: np.ndarray, corners: np.ndarray) -> list[np.ndarray]:
-    """The numbers of the vertices that may be farthest along a direction in each of some cells, between their
-    corners (cells, 4, 3).
+def _extreme(
+    square: np.ndarray, number: np.ndarray, reach: np.ndarray, slack: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Those of some pairs (n,) of a square of cells and the number of a vertex that may be farthest along a
+    direction in it. Pairs are in the order of the squares. reach: (4, n), along the corners of the square.
     """
-    slack, cells = TIE * np.abs(vertices).max(), np.arange(len(corners))[:, None]
-    numbers = np.arange(len(vertices))
-    reach = (corners.reshape(-1, 3) @ vertices.T).reshape(len(cells), 4, -1)
-    chosen = np.ones((len(cells), len(vertices)), bool)
     for weights in (_WEIGHTS[[len(_WEIGHTS) // 2]], _WEIGHTS):  # the middle leaves few
-        farthest = np.argmax(weights @ reach, axis=2)
-        best = np.moveaxis(reach[cells, :, farthest], 1, 2)  # (cells, 4, weights)
-        chosen &= (best[..., None] - reach[:, :, None] <= slack).any(axis=1).all(axis=1)
-        kept = chosen.any(axis=0)  # in some of the cells
-        numbers, chosen, reach = numbers[kept], chosen[:, kept], reach[..., kept]
-    return [numbers[own] for own in chosen]
+        begin, kept = np.flatnonzero(np.diff(square, prepend=-1)), np.ones(len(square), bool)
+        lengths = np.diff(begin, append=len(square))
+        for along in weights @ reach:
+            places = np.flatnonzero(along == np.repeat(np.maximum.reduceat(along, begin), lengths))
+            farthest = places[np.searchsorted(places, begin)]
+            least = reach[:, farthest] - slack
+            kept &= np.logical_or.reduce(
+                [x >= np.repeat(y, lengths) for x, y in zip(reach, least, strict=True)]
+            )
+        square, number, reach = square[kept], number[kept], reach[:, kept]
+    return square, number
 
 
 _WEIGHTS = np.array([[(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t] for s in SAMPLES for t in SAMPLES])
