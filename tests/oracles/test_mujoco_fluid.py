@@ -133,6 +133,21 @@ def test_a_step_of_a_thin_card_equals_mujoco(integrator):
         np.testing.assert_allclose(worlds.v[0], data.qvel, atol=1e-12)
 
 
+@pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
+def test_a_step_of_a_free_body_with_a_welded_part_equals_mujoco(integrator):
+    """The drag of the part belongs to the free body."""
+    xml = f"""<mujoco><option integrator="{integrator}" density="38"/><worldbody><body><freejoint/>
+    <geom type="capsule" size=".05 .07" pos=".02 .1 0"/><body pos=".2 .1 0">
+    <geom size=".05" pos=".02 .1 0" fluidshape="ellipsoid"/></body></body></worldbody></mujoco>"""
+    worlds, model = zw.Worlds(read_mjcf("welded.xml", text=xml)), mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    data.qvel[:] = [1, -2, 3, 2, 1, -3]
+    worlds.set(q=data.qpos, v=data.qvel)
+    mujoco.mj_step(model, data)
+    worlds.step()
+    np.testing.assert_allclose(worlds.v[0], data.qvel, atol=1e-13)
+
+
 def test_the_slope_of_the_wrench_is_its_derivative():
     drag = zw.EllipsoidDrag(
         "a", (0.3, 0.1, 0.2), 1000, 4, 0.6, 0.3, 1.2, 0.7, 0.4, (0.01, 0.02, 0.03), (0.01, 0.02, 0.04)

@@ -170,7 +170,9 @@ def _damping_of_all_forces(
     if s.integrator == "implicit":
         full_slopes = {body.name for body in s.mechanism.bodies}
     else:  # the matrix is symmetric, but for single free bodies
-        full_slopes = {free.name for free in standalone_free_bodies(s.mechanism)}
+        links = {free.number for free in standalone_free_bodies(s.mechanism)}
+        placement = s.mechanism.tree.placement
+        full_slopes = {body.name for body in s.mechanism.bodies if placement(body.name).link in links}
     controls = controls_by_name(s.mechanism, control)
     return damping_matrix(s.mechanism, kinematics, controls, activation, full_slopes, t)
 
