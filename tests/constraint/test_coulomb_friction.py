@@ -390,6 +390,23 @@ def test_a_cantilever_jams_its_slide():
     assert holds.acceleration[0] == pytest.approx(0, abs=1e-9)
 
 
+def test_a_controlled_wrench_loads_the_bearing_of_a_rotor():
+    """It presses through the axis: N = F, torque = -mu r F, in the reactions as in a step."""
+    rotor = zw.Body("rotor", zw.Revolute("a", axis=(0, 0, 1)), mass=1, inertia=(0.1, 0.1, 0.1))
+    m = zw.Mechanism(
+        "press",
+        [rotor],
+        gravity=(0, 0, 0),
+        forces=[zw.Wrench("rotor", force=(0, 1, 0), input="press")],
+        constraints=[zw.CoulombFriction("f", 0.3, joint="a", radius=0.02)],
+    )
+    found = zw.joint_reactions(m, [0], [50.0], [0], control={"press": 100.0})
+    assert found.acceleration[0] == pytest.approx(-0.3 * 0.02 * 100 / 0.1, rel=1e-9)
+    assert found.power["f"] == pytest.approx(-0.3 * 0.02 * 100 * 50, rel=1e-9)
+    after = zw.compile(m).step([0.0], [50.0], [100.0], step=1e-3)
+    assert (after.v[0] - 50) / 1e-3 == pytest.approx(found.acceleration[0], rel=1e-9)
+
+
 def test_the_load_contains_springs_wrenches_loops_and_contacts():
     """The bearing force of a linkage in space that touches the ground, against zw.joint_reactions."""
     ball = zw.Sphere(0.05, position=(0.5, 0, 0), surface=zw.Surface())

@@ -1,5 +1,7 @@
 """The noslip solver gives MuJoCo's accelerations and forces, on floats and compiled."""
 
+import dataclasses
+
 import mujoco
 import numpy as np
 import pytest
@@ -59,6 +61,32 @@ def test_friction_forces_are_those_of_mujoco(cone, condim, island):
     without = m.replace(options=zw.Options(**{**vars(m.options), "noslip_iterations": 0}))
     softer = zw.constrained_dynamics(without, data.qpos, data.qvel, np.zeros(model.nv))
     assert np.abs(softer.acceleration - data.qacc).max() > 1e-4  # the solver has an effect here
+
+
+@pytest.mark.parametrize("island", ["enable", "disable"])
+def test_bodies_of_different_masses_take_the_sweeps_of_mujoco(island):
+    """The tolerance is relative to the mass matrix of an island in its state, not at home."""
+    box = """<body pos="{x} 0 .049"><freejoint/><geom type="box" size=".1 .07 .05" condim="4"
+    friction=".6 .01 .001" density="{density}"/></body>"""
+    text = f"""<mujoco><option noslip_iterations="50" gravity="3 1 -9.81"><flag island="{island}"/></option>
+    <worldbody><geom type="plane" size="5 5 1"/>{box.format(x=0, density=200)}{box.format(x=1, density=20000)}
+    <body pos="0 3 .1"><joint axis="0 0 1"/><geom type="capsule" size=".02 .1"/><body pos=".5 0 0">
+    <joint axis="0 0 1"/><geom type="box" pos=".25 0 0" size=".25 .1 .105"/></body></body>
+    </worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.tolerance, model.opt.iterations, model.opt.ls_tolerance = 1e-15, 300, 1e-12
+    m, data = read_mjcf("boxes.xml", text=text), mujoco.MjData(model)
+    data.qvel[:] = [0.01, 0.02, 0, 0.1, 0.2, 0.05] * 2 + [0.001, -0.1]
+    data.qpos[-1] = 2.8
+    stopped = set()
+    for tolerance in np.geomspace(1e-12, 1, 13):
+        model.opt.noslip_tolerance = tolerance
+        mujoco.mj_forward(model, data)
+        options = dataclasses.replace(m.options, noslip_tolerance=tolerance)
+        found = zw.constrained_dynamics(m.replace(options=options), data.qpos, data.qvel, np.zeros(model.nv))
+        np.testing.assert_allclose(found.acceleration, data.qacc, atol=1e-9)
+        stopped.add(data.qacc.tobytes())
+    assert len(stopped) > 5
 
 
 @pytest.mark.parametrize(("cone", "condim"), [("pyramidal", 3), ("elliptic", 6)])

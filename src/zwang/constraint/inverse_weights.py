@@ -29,14 +29,12 @@ from zwang.scalar import maximum
 class InverseWeights(NamedTuple):
     """bodies: (of translation [1/kg], of rotation [1/(kg m^2)]) by name; speeds: of the generalised
     velocities (nv,); tendons by name; lengths: of the tendons in the home configuration [m], by name.
-    mean_inertia: the mean of the diagonal of the mass matrix, where the noslip solver needs it, else 0.
     """
 
     bodies: dict[str, tuple[Any, Any]]
     speeds: tuple[Any, ...]
     tendons: dict[str, Any]
     lengths: dict[str, Any]
-    mean_inertia: Any = 0
 
     def of_rows(self, A: Any) -> list[Any]:
         """The approximate diagonal of A M^-1 A^T for rows A (k, nv): sum_k A_ik^2 w_k over the velocities."""
@@ -64,14 +62,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
         speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
     found = _tendons(mechanism, kinematics)
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
-    return InverseWeights(bodies, tuple(speeds), tendons, _lengths(found), _mean_inertia(mechanism, q))
-
-
-def _mean_inertia(mechanism: Mechanism, q: Any) -> Any:
-    """The mean of the diagonal of the mass matrix, if the noslip solver needs it, else 0."""
-    if not mechanism.options.noslip_iterations or not mechanism.nv:
-        return 0
-    return sum(np.diag(crba(mechanism.tree, q))) / mechanism.nv
+    return InverseWeights(bodies, tuple(speeds), tendons, _lengths(found))
 
 
 def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:

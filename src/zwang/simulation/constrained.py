@@ -4,6 +4,7 @@ scalar.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.generalised_forces import passive_forces
+from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces_of
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
@@ -210,23 +211,26 @@ def _without_slip(
             "the noslip solver (noslip_iterations) stops before it converges, so that the solution has no "
             "exact derivatives: set noslip_iterations to 0, or difference the step"
         )
-    options, nv = context.mechanism.options, context.mechanism.nv
-    tolerance = options.noslip_tolerance * context.inverse_weights.mean_inertia * nv
+    options = context.mechanism.options
     islands = "island" not in options.disabled
-    return without_slip(problem, rows, found, Noslip(options.noslip_iterations, tolerance, islands))
+    noslip = Noslip(options.noslip_iterations, options.noslip_tolerance, islands)
+    return without_slip(problem, rows, found, noslip)
 
 
 # ------------------------------------------------------------------------------------ Coulomb friction
 
 
-def bearing_loads(mechanism: Mechanism, q: Any, v: Any) -> BearingLoads:
-    """The released mechanism of the joints with Coulomb friction, under its passive forces."""
+def bearing_loads(
+    mechanism: Mechanism, q: Any, v: Any, control: Mapping[str, Any] | None = None
+) -> BearingLoads:
+    """The released mechanism of the joints with Coulomb friction, under its passive forces and those of
+    inputs by name, 0 where omitted.
+    """
     released = released_mechanism(mechanism)
     if released is None:
         return BearingLoads(None, np.zeros(0))
-    return BearingLoads(
-        released, passive_forces(released.mechanism, released.configuration(q), released.velocities(v))
-    )
+    state = released.mechanism, released.configuration(q), released.velocities(v)
+    return BearingLoads(released, passive_forces(*state) + actuator_forces(*state, control or {}))
 
 
 def _solution_with_friction(

@@ -6,7 +6,8 @@ alone, without their regularisation.
 The normal forces f_n, and the forces of all other rows, keep the values of the solution with softness. The
 method is not iterated to convergence: it makes at most as many sweeps as the options say, in the order of the
 rows, and stops in each island (the trees of bodies that active rows connect) where a sweep improves the cost
-by less than a tolerance. With X = L^-T J^T and M = L^T D L, the state of the iteration is f and w = X^T f:
+by less than a tolerance times the sum of the island's diagonal of M. With X = L^-T J^T and M = L^T D L, the
+state of the iteration is f and w = X^T f:
 
     A = X D^-1 X^T,    J a - aref = y0 + X D^-1 w,    y0 = J a_free - aref,    a = a_free + L^-1 D^-1 w
 
@@ -48,7 +49,8 @@ ALLOWED_INCREASE = 1e-10  # of the cost in the update of a contact; a larger one
 
 
 class Noslip(NamedTuple):
-    """iterations: the largest number of sweeps. tolerance: the least improvement of the cost in a sweep.
+    """iterations: the largest number of sweeps. tolerance: the least improvement of the cost in a sweep, by
+    the sum of the diagonal of the mass matrix.
     islands: whether each island stops by itself; otherwise all stop together.
     """
 
@@ -91,6 +93,7 @@ class _Sweeps(NamedTuple):
         force = self.p.problem.force_of(np.array(self.p.found.acceleration) - self.p.problem.a_free)
         w = self.p.M.solve_transposed(force)
         start = 0.0, _SweepState(self.p.forces(), w, self.p.cost_of_softness()), self._all_open()
+        sums = self.p.sums_of_inertia()
 
         def unfinished(carry: Any) -> Any:
             count, _, is_open = carry
@@ -101,7 +104,7 @@ class _Sweeps(NamedTuple):
             state = self._over_contacts(self._over_friction(state, is_open), is_open)
             improvement = state.improvement
             for t in range(self.p.tree_count):
-                goes_on = logical_and(is_open[t] > 0, improvement[t] >= self.noslip.tolerance)
+                goes_on = logical_and(is_open[t] > 0, improvement[t] >= self.noslip.tolerance * sums[t])
                 is_open = is_open.set(t, where(goes_on, 1.0, 0.0))
                 improvement = improvement.set(t, 0.0)
             return count + 1, state._replace(improvement=improvement), is_open

@@ -196,6 +196,14 @@ class NoslipProblem:
             return zeros(count)
         return constraint_islands(list(map(_rows, self.cost.groups)), self.rows.screws, self.tree_of)
 
+    def sums_of_inertia(self) -> MutableArray:
+        """The sum of the diagonal of the mass matrix of each island."""
+        total = zeros(self.tree_count)
+        for k, tree in enumerate(self.tree_of):
+            label = self.labels[tree]
+            total = total.scatter(label, total.gather(label) + self.problem.M[k, k])
+        return total
+
     def cost_of_softness(self) -> MutableArray:
         """1/2 f^T R f of each island, the part of the cost that the first sweep gains."""
 

@@ -22,7 +22,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.simulation.constrained import ConstrainedSolution, solve_constrained
+from zwang.simulation.constrained import ConstrainedSolution, bearing_loads, solve_constrained
 from zwang.simulation.quantities.joint_wrenches import (
     check_reactions,
     joint_wrenches,
@@ -94,7 +94,10 @@ def joint_reactions(
     check_reactions(m)
     applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
     kinematics = Kinematics(m.tree, q, v)
-    solution = solve_constrained(m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time)
+    solution = solve_constrained(
+        m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
+        bearings=bearing_loads(m, q, v, controls),
+    )  # fmt: skip
     poses = kinematics.poses
     loads, on_bodies = loads_on_bodies(row_context(m, kinematics, time=time), solution, controls)
     loads += [load for by_body in on_bodies.values() for load in by_body.values()]
