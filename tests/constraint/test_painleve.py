@@ -67,6 +67,30 @@ def test_its_world_stops_with_that_reason_and_the_others_go_on(compiled):
     assert [reasons[k] for k in run.failure_reason.values] == ["none", "rigid_friction"]
 
 
+@pytest.mark.parametrize("jammed", [False, True])
+def test_a_ball_on_a_rail_into_the_ground_comes_out_only_with_little_friction(jammed):
+    """At rest, too deep by a micrometre: to slide out, the force along the rail must point outwards,
+    f_n (sin a - mu cos a) > 0. Otherwise forces grow without bound.
+    """
+    slope = np.deg2rad(20)
+    touch = zw.Surface(friction=((3.0 if jammed else 0.9) * np.tan(slope), 0.005, 0.0001), hard=True)
+    rail = zw.Prismatic("x", axis=(np.cos(slope), 0, np.sin(slope)))
+    ball = zw.Body("ball", rail, position=(0, 0, 0.1), mass=1, geometry=[zw.Sphere(0.1, surface=touch)])
+    m = zw.Mechanism("rail", [ball], geometry=[zw.Plane(surface=touch)], gravity=(0, 0, -GRAVITY))
+    q = [-1e-6 / np.sin(slope)]
+    found = zw.constrained_dynamics(m, q, [0], [0])
+    assert found.undetermined == jammed and found.converged != jammed
+    if jammed:
+        with pytest.warns(SimulationWarning, match="rigid friction"):
+            zw.simulate(m, q, duration=0.01, step=0.001)
+        return
+    normal, *friction = found.force[:3]
+    assert found.acceleration[0] > 0
+    assert np.hypot(*friction) == pytest.approx(0.9 * np.tan(slope) * normal, rel=1e-9)
+    along = normal * (np.sin(slope) - 0.9 * np.tan(slope) * np.cos(slope)) - GRAVITY * np.sin(slope)
+    assert found.acceleration[0] == pytest.approx(along, rel=1e-9)
+
+
 def test_a_block_that_slides_or_tips_with_much_friction_is_determined():
     """A tall box with four points and mu = 2 tips over its leading edge: B > 0 for all its points."""
     touch = zw.Surface(friction=(2.0, 0.005, 0.0001), hard=True)

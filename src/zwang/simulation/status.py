@@ -65,7 +65,8 @@ FAILURE_REASONS = (
     FailureReason("terminal_event", "a terminal event occurred", ""),
     FailureReason(
         "rigid_friction",
-        "rigid friction admits no acceleration, or several, at a sliding contact (Painleve's paradox)",
+        "rigid friction admits no acceleration, or several, at a contact that slides or would have to "
+        "(Painleve's paradox, jamming)",
         "reduce the friction there, or use a soft contact",
     ),
     FailureReason(

@@ -50,6 +50,7 @@ TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its acc
 STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
 USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
 SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
+NO_SOLUTION, UNBOUNDED = 1e-3, 1e4  # an error and terms so large, relative to the free acceleration
 REDUNDANT_ETA = 1e-7  # added to G where the signs of its minors are evaluated
 INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
 
@@ -126,7 +127,8 @@ class ContactForces(NamedTuple):
 
     error: the largest violation |f - P| of the contact law by a block, relative to the terms of its
     accelerations. converged: whether it is rounding only. usable: whether it is small enough for the forces
-    to be used. iterations: of Newton's method.
+    to be used. unbounded: whether the forces that were found are so large that the error is small beside
+    them, but not beside the free acceleration: there is no solution. iterations: of Newton's method.
     """
 
     f: MutableArray
@@ -134,6 +136,7 @@ class ContactForces(NamedTuple):
     error: Any
     converged: Any
     usable: Any
+    unbounded: Any
     iterations: Any
 
 
@@ -177,11 +180,28 @@ def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForc
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
 
     last = while_loop(unfinished, lambda s: _iterate(p, s), initial)
-    c, _ = p.residual(last.best, last.c, last.sizes)
+    c, sizes = p.residual(last.best, last.c, last.sizes)
     factor = by_precision(last.best_error, 1.0, SINGLE_PRECISION)
-    converged = last.best_error <= STAGNATION * factor
+    unbounded = _is_unbounded(p, last.best, c, sizes)
+    converged = logical_and(last.best_error <= STAGNATION * factor, logical_not(unbounded))
     usable = last.best_error <= USABLE_ERROR * maximum(1.0, 1e-2 * factor)
-    return ContactForces(last.best, c, last.best_error, converged, usable, last.iterations)
+    usable = logical_and(usable, logical_not(unbounded))
+    return ContactForces(last.best, c, last.best_error, converged, usable, unbounded, last.iterations)
+
+
+def _is_unbounded(p: ContactProblem, f: MutableArray, c: MutableArray, sizes: MutableArray) -> Any:
+    """Whether terms are large, and the error is not small, beside the free acceleration."""
+
+    def largest(k: Any, found: Any) -> Any:
+        free, size = found
+        for x in p.block(p.g, k):
+            free = maximum(free, absolute(x))
+        return free, maximum(size, sizes[k])
+
+    free, size = fori_loop(0, p.count, largest, (0.0, 0.0))
+    units = fori_loop(0, p.count, lambda k, x: x.set(k, 1.0), empty(p.capacity))
+    least = NO_SOLUTION * by_precision(free, 1.0, 100.0) * free
+    return logical_and(size > UNBOUNDED * free, _error(p, f, c, units) > least)
 
 
 def solve_from_zero(p: ContactProblem) -> ContactForces:

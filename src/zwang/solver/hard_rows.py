@@ -24,6 +24,7 @@ from zwang.scalar import (
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     minimum,
     where,
     without_derivatives,
@@ -97,10 +98,16 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows, *, tangents: bool = False
         undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
     else:
         undetermined = is_undetermined(p, found, *_sliding(p, g.gathered, g.scale))
+        undetermined = logical_or(undetermined, logical_and(found.unbounded, _has_friction(p)))
     solution = _solution(problem, rows, g, found)
     overfull = g.gathered.count > p.capacity
     converged = logical_and(solution.converged, logical_not(logical_or(undetermined, overfull)))
     return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
+
+
+def _has_friction(p: ContactProblem) -> Any:
+    """Whether a block is a contact with friction."""
+    return fori_loop(0, p.count, lambda k, found: maximum(found, p.disc[k]), 0.0) > 0
 
 
 def is_near_change(

@@ -27,7 +27,7 @@ class Solution(NamedTuple):
     or None where a solver does not report it (see `warm_start`). row_force: the forces of all rows, those of
     groups after the n others, or None where there are no groups. stagnated: whether a converged solver
     terminated because rounding prevented further progress, before it reached its tolerance. undetermined:
-    whether rigid friction admits no acceleration, or several ones, at a sliding contact (Painleve's paradox);
+    whether rigid friction admits no acceleration, or several ones, at a contact that slides or would have to;
     the solution has then not converged. overfull: whether more contacts are active than the solver has
     memory for.
     """
