@@ -219,6 +219,8 @@ def test_files_are_read_strictly(tmp_path):
     write_csv(path, data)
     np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
     text = path.read_text()
+    path.write_text(text, encoding="utf-8-sig")  # as spreadsheets write it
+    np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
     for old, new, message in (
         ("q_elbow", "q_elbo", "column 'q_elbo' is unknown. Did you mean 'q_elbow'"),
         ("v_elbow", "q_elbow", "column 'q_elbow' occurs twice"),

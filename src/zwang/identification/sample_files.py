@@ -63,7 +63,7 @@ def read_csv(
 def _rows_of(path: Path) -> tuple[list[str], np.ndarray]:
     """The header and the numbers of a file. Raises LoadError with the line."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file)
             header = [column.strip() for column in next(lines, [])]
             if not header:
