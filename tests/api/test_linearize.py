@@ -112,6 +112,31 @@ def lowered(m, index):
     return q
 
 
+SERVOS = """<mujoco><worldbody><body><joint name="a" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .4 0 0"
+size=".03"/><body pos=".4 0 0"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0"
+size=".02"/></body></body></worldbody><actuator><position joint="a" kp="200" kv="9" forcerange="-30 30"/>
+<general joint="b" gaintype="fixed" gainprm="40" biastype="affine" biasprm="0 -40 -3" dyntype="filter"
+dynprm=".1"/></actuator><sensor><actuatorfrc actuator="actuator0"/></sensor>
+<keyframe><key name="raised" qpos="-1.2 .5" qvel=".1 -.2" ctrl="-1.25 .45" act=".4"/></keyframe></mujoco>"""
+
+
+def test_the_name_of_a_keyframe_stands_for_its_whole_state():
+    """Its control, without which a servo is saturated and has no stiffness; velocities and activations."""
+    m = read_mjcf("servos.xml", text=SERVOS.replace('kv="9"', 'kv="9" name="actuator0"'))
+    key = m.keyframe("raised")
+    named = zw.linearize(m, "raised")
+    whole = zw.linearize(m, key.q, key.v, key.control, activation=key.activation)
+    assert np.array_equal(named.A, whole.A) and np.array_equal(named.B, whole.B)
+    assert np.abs(named.A - zw.linearize(m, key.q).A).max() > 1
+    given = zw.linearize(m, "raised", control=[-1.2, 0.4], v=[0, 0])
+    assert np.array_equal(given.control, [-1.2, 0.4]) and not given.v.any()
+    found = zw.trim(m, "raised")
+    assert found.residual < 1e-9 and np.abs(found.q - key.q).max() < 0.3
+    sensed = zw.sensors(m, "raised", key.v)
+    expected = zw.sensors(m, key.q, key.v, key.control, key.activation)
+    assert {k: x.tolist() for k, x in sensed.items()} == {k: x.tolist() for k, x in expected.items()}
+
+
 def test_a_standing_robot_stays_where_trim_puts_it():
     m = zw.load(ASSETS / "hopper.xml")
     found = zw.trim(m, lowered(m, 1))

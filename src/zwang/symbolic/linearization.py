@@ -72,7 +72,8 @@ def linearize(
     """The linear model of a mechanism about a state, by exact derivatives.
 
     q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
-    are zero by default. It need not be an equilibrium: the model is that of the deviations.
+    are zero by default. q may be the name of a keyframe, whose values are then the defaults. The state need
+    not be an equilibrium: the model is that of the deviations.
     step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
     continuous time, without integrator. time [s]: of time-dependent constraints.
     states: names of the independent entries of the state, by default chosen so that the others follow from

@@ -116,6 +116,7 @@ def numeric_linear_model(
     m = _numeric(mechanism, params)
     nv, nz, names = m.nv, len(activations(m)), control_names(m)
     configuration = validation.configuration(m, q)
+    v, control, activation = validation.or_of_keyframe(m, q, v=v, control=control, activation=activation)
     velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
     u = validation.control_vector(m, {} if control is None else control)
     z = _vector(activation, nz, "activation")

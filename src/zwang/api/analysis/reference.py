@@ -14,7 +14,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api.arguments.validation import checked_mechanism, numeric_mechanism
+from zwang.api.arguments.validation import checked_mechanism, numeric_mechanism, or_of_keyframe
 from zwang.api.compilation.constrained_inverse_dynamics import (
     ConstrainedInverseDynamics,
     on_floats,
@@ -204,7 +204,7 @@ def sensors(
     time: float = 0.0,
 ) -> dict[str, np.ndarray]:
     """Values of all sensors, by name: those of MuJoCo's sensordata."""
-    values = floats(evaluate("sensors", mechanism, q, v, *_inputs(mechanism, control, activation), time))
+    values = floats(evaluate("sensors", mechanism, q, v, *_inputs(mechanism, q, control, activation), time))
     return by_sensor(mechanism, values)
 
 
@@ -253,15 +253,16 @@ def external_wrenches(
     time: float = 0.0,
 ) -> np.ndarray:
     """Wrenches of contacts, constraints and spatial tendons on all bodies: MuJoCo's cfrc_ext."""
-    inputs = _inputs(mechanism, control, activation)
+    inputs = _inputs(mechanism, q, control, activation)
     return floats(evaluate("external_wrenches", mechanism, q, v, *inputs, time))
 
 
 def _inputs(
-    mechanism: Mechanism, control: npt.ArrayLike | None, activation: npt.ArrayLike | None
+    mechanism: Mechanism, q: npt.ArrayLike, control: npt.ArrayLike | None, activation: npt.ArrayLike | None
 ) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-    """Control and activation, zero where they are None."""
+    """Control and activation; where they are None, those of the keyframe which q names, or zero."""
     m = checked_mechanism(mechanism)
+    control, activation = or_of_keyframe(m, q, control=control, activation=activation)
     return tuple(
         np.zeros(ARGUMENTS[name].shape_in(m)) if value is None else value
         for name, value in (("control", control), ("activation", activation))

@@ -86,10 +86,10 @@ def trim(
     """An equilibrium near a guess: the mechanism stays at rest under a constant control.
 
     guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
-    control, by default zero; for a mechanism without inputs the generalised forces (nv,) [N m, N], which are
-    kept. fixed: the names of coordinates and of controls that keep their value, such as ["elbow",
-    "shoulder motor"]; all others are found, controls within their ranges. Where several equilibria are near,
-    it is one of them, stable or not. params: values of the symbols.
+    control, by default that of the keyframe, or zero; for a mechanism without inputs the generalised forces
+    (nv,) [N m, N], which are kept. fixed: the names of coordinates and of controls that keep their value,
+    such as ["elbow", "shoulder motor"]; all others are found, controls within their ranges. Where several
+    equilibria are near, it is one of them, stable or not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
     that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
@@ -99,12 +99,14 @@ def trim(
     m = m.subs({name: float(value) for name, value in values.items()}) if values else m
     names, nz = control_names(m), len(activations(m))
     q = validation.configuration(m, guess)
+    control, activation = validation.or_of_keyframe(m, guess, control=control, activation=None)
     u = validation.control_vector(m, {} if control is None else control)
+    z = np.zeros(nz) if activation is None else validation.vector(activation, nz, "activation", "activations")
     problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     found = []
     for damping in START_DAMPING:
-        found.append(_nearest(problem, problem.at(q, u, np.zeros(nz)), damping))
+        found.append(_nearest(problem, problem.at(q, u, z), damping))
         if found[-1].largest <= TOLERANCE * scale:
             last = _refined(problem, found[-1])
             return TrimPoint(last.q, _within_ranges(m, last.control), last.activation, last.largest)

@@ -18,7 +18,6 @@ from zwang.errors import (
     StateError,
 )
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.options import Keyframe
 from zwang.scalar import real_array
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.initial_state import InitialState
@@ -45,7 +44,7 @@ def initial_state(
         raise ArgumentError(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
-    keyframe = validation.keyframe_of(mechanism, q0) if isinstance(q0, str) else Keyframe("default")
+    keyframe = validation.named_keyframe(mechanism, q0)
     q0 = (keyframe.q or None) if isinstance(q0, str) else q0
     v0 = (keyframe.v or None) if v0 is None else v0
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")

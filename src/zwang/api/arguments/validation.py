@@ -146,6 +146,21 @@ def keyframe_of(mechanism: Mechanism, name: str) -> Keyframe:
     return keyframe
 
 
+def named_keyframe(mechanism: Mechanism, q: Any) -> Keyframe:
+    """The keyframe that a configuration names, whose velocities, control and activations are then the
+    defaults; one without values if q is no name. Raises what `keyframe_of` does.
+    """
+    return keyframe_of(mechanism, q) if isinstance(q, str) else Keyframe("default")
+
+
+def or_of_keyframe(mechanism: Mechanism, q: Any, **given: Any) -> tuple[Any, ...]:
+    """The given parts of a state (v, control, activation); in place of None that of the keyframe which q
+    names, if it has one.
+    """
+    keyframe = named_keyframe(mechanism, q)
+    return tuple((getattr(keyframe, name) or None) if x is None else x for name, x in given.items())
+
+
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) with its quaternions at unit length.
 
