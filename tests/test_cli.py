@@ -278,6 +278,24 @@ def test_convert_names_the_formats(call):
     assert status == 1 and ".urdf, .xml, .mjcf, .json" in err
 
 
+def test_no_number_of_a_large_linear_model_is_cut(call, tmp_path):
+    bodies = "".join(
+        f"<body pos='.1 0 0'><joint name='joint{k}' axis='0 1 0'/><geom size='.05'/>" for k in range(12)
+    )
+    (tmp_path / "chain.xml").write_text(f"<mujoco><worldbody>{bodies}{'</body>' * 12}</worldbody></mujoco>")
+    status, out, _ = call("linearize", "chain.xml")
+    assert status == 0 and "…" not in out
+    assert all(out.count(f"joint{k}_dot") == 3 for k in range(12))
+
+
+def test_symbols_and_spreads_of_samples_are_not_ignored(call):
+    assert "m_pendulum" in call("equations", "furuta", "--symbolic", "mass")[1]
+    status, _, err = call("equations", "furuta", "--symbolic", "nonsense")
+    assert status == 1 and "symbolic contains 'nonsense'" in err
+    status, _, err = call("simulate", "furuta", "--spread", "-1", "--worlds", "2")
+    assert status == 1 and "--spread is -1" in err
+
+
 def test_linearize_prints_the_model_and_its_poles(call):
     """Furuta's pendulum stands at alpha = 0, where it falls: one pole is positive."""
     status, out, _ = call("linearize", "furuta", "--q0", "alpha=0")

@@ -78,6 +78,15 @@ def test_the_energy_change_is_relative_to_the_kinetic_energy():
     assert np.isfinite(energy_drift(rest)).all()
 
 
+def test_selections_without_worlds_or_times_are_told():
+    run = zw.simulate(double_pendulum(), duration=0.1)
+    for empty in (run.isel(time=[]), run.sel(time=slice(3, 4)), run.isel(world=[])):
+        with pytest.raises(ShapeError, match="at least one world and one time"):
+            zw.plot(empty)
+    with pytest.raises(ShapeError, match=r"run\.isel\(world=\[0\]\)"):
+        zw.plot(run.isel(world=0))
+
+
 def test_other_arguments_raise_errors():
     run = zw.simulate(double_pendulum(), duration=0.05, step=0.01)
     with pytest.raises(ShapeError, match="recording"):

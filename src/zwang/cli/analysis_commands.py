@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from cyclopts import Parameter
 from rich.markup import escape
-from rich.table import Table
 
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
@@ -92,10 +91,11 @@ def linearize(
         out.print(escape("equilibrium: " + ", ".join(f"{name} = {value:.6g}" for name, value in held)))
     linear = zw.linearize(m, q, v, control, activation=activation, step=step)
     for title, matrix, columns in (("A", linear.A, linear.states), ("B", linear.B, linear.inputs)):
-        table = Table(title, *(escape(name) for name in columns))
-        for name, row in zip(linear.states, matrix, strict=True):
-            table.add_row(escape(name), *(f"{x:.6g}" for x in row))
-        out.print(table)
+        cells = [[title, *columns]]
+        cells += [[name, *(f"{x:.6g}" for x in row)] for name, row in zip(linear.states, matrix, strict=True)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:  # no table, which would cut numbers that do not fit into a line
+            out.print(escape("  ".join(x.rjust(n) for x, n in zip(line, widths, strict=True))))
     out.print(escape("poles: " + ", ".join(f"{pole:.6g}" for pole in linear.poles)))
 
 

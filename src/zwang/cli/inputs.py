@@ -12,6 +12,7 @@ from zwang.cli.command_options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
+from zwang.mechanism.symbols import with_symbolic_parameters
 
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
 EXPORTS = (*RECORDINGS, ".mcap")
@@ -27,7 +28,7 @@ def model_of(
     if Path(name).exists():
         return zw.load(name, base=base, strict=strict, symbolic=symbolic)
     if name in SAMPLES:
-        return SAMPLES[name]()
+        return with_symbolic_parameters(SAMPLES[name](), symbolic)
     raise LoadError(missing_file_message(Path(name), DOCUMENTS, SAMPLES))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,6 +110,8 @@ def simulate(
         m = m.subs(parse_pairs(param))
     if spread is None:
         spread = SPREAD if worlds > 1 else 0.0
+    elif not 0 <= spread < math.inf:
+        raise SimulationError(f"--spread is {spread:g}; a standard deviation is a number from 0 on")
     q, v = _random_initial_states(m, worlds, spread, seed, q0, v0)
     recorded = {"every": record, "forces": html is not None if forces is None else forces}
     began = time.perf_counter()

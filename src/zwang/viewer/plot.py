@@ -124,8 +124,11 @@ def _check(run: Any, path: str | Path | None) -> None:
         )
     if not {"q", "v", "energy"} <= set(run.data_vars) or not {"world", "time"} <= set(run.dims):
         raise ShapeError(
-            "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy, worlds or times"
+            "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy, worlds or times; "
+            "select a world as run.isel(world=[0])"
         )
+    if not run.sizes["world"] or not run.sizes["time"]:
+        raise ShapeError("zw.plot needs at least one world and one time, and this selection has none")
     _check_path(path)
 
 
