@@ -49,9 +49,9 @@ ALLOWED_INCREASE = 1e-10  # of the cost in the update of a contact; a larger one
 
 
 class Noslip(NamedTuple):
-    """iterations: the largest number of sweeps. tolerance: the least improvement of the cost in a sweep, by
-    the sum of the diagonal of the mass matrix.
-    islands: whether each island stops by itself; otherwise all stop together.
+    """iterations: the largest number of sweeps. tolerance: the least improvement of the cost in a sweep,
+    relative to the sum of the diagonal of the mass matrix. islands: whether each island stops by itself;
+    otherwise all stop together.
     """
 
     iterations: int
