@@ -1,10 +1,11 @@
 """Rates of functions on an NVIDIA GPU: zwang's PTX, launched by CuPy, against all cores of the processor.
 
-    python -m benchmarks.gpu half_cheetah=FILE ... [--function step] [--worlds 262144]
+    python -m benchmarks.gpu half_cheetah=FILE ... [--function step] [--worlds 262144] [--warp]
 
 The states are those of 4,096 worlds after 60 steps of random controls, in contact where the model has any,
 repeated; the outputs are compared bit for bit. Medians of interleaved runs of one call each, in millions of
-worlds a second. PTX is loaded before: the driver compiles it.
+worlds a second. PTX is loaded before: the driver compiles it. With --warp, steps of MuJoCo Warp as well, in
+single precision (pip install mujoco_warp).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def states(mechanism: zw.Mechanism) -> dict[str, np.ndarray]:
     return {**found, **{name: rng.normal(size=(BASE, mechanism.nv)) for name in ("tau", "a")}}
 
 
-def measure(name: str, file: Path, function: str, dtype: str, count: int) -> str:
+def measure(name: str, file: Path, function: str, dtype: str, count: int, with_warp: bool) -> str:
     fast = zw.compile(zw.load(file, strict=False), dtype=dtype)
     key = fast.step_key() if function == "step" else function
     compiled, given = fast.compiled_function(key), states(fast.mechanism)
@@ -56,14 +57,22 @@ def measure(name: str, file: Path, function: str, dtype: str, count: int) -> str
         kernel((-(-count // THREADS),), (THREADS,), (*arguments, np.int64(count)))
         cupy.cuda.Device().synchronize()
 
-    works: list[Callable[[], object]] = [on_gpu, lambda: compiled(*inputs)]
-    seconds = [[_seconds(work) for work in works] for _ in range(REPETITIONS)]
-    gpu, processor = (statistics.median(times) for times in zip(*seconds, strict=True))
-    same = all(np.array_equal(x.get().T, y) for x, y in zip(outputs, expected, strict=True))
-    return (
-        f"{name} {function} {dtype}: GPU {count / gpu / 1e6:.4g}, processor {count / processor / 1e6:.4g}, "
-        f"loaded in {loading:.1f} s, {'same bits' if same else 'OTHER BITS'}"
+    works: dict[str, Callable[[], object]] = {"GPU": on_gpu, "processor": lambda: compiled(*inputs)}
+    differences = ""
+    if with_warp:
+        from benchmarks.mujoco_warp_steps import by_warp  # noqa: PLC0415
+
+        works["MuJoCo Warp"], positions = by_warp(file, given, count)
+        difference = np.abs(positions - expected[0][: len(positions)]).max(axis=1)
+        differences = f", its q differs by {np.median(difference):.1g} (median), {difference.max():.1g}"
+    seconds = [[_seconds(work) for work in works.values()] for _ in range(REPETITIONS)]
+    medians = map(statistics.median, zip(*seconds, strict=True))
+    rates = ", ".join(
+        f"{which} {count / median / 1e6:.4g}" for which, median in zip(works, medians, strict=True)
     )
+    same = all(np.array_equal(x.get().T, y) for x, y in zip(outputs, expected, strict=True))
+    bits = "same bits" if same else "OTHER BITS"
+    return f"{name} {function} {dtype}: {rates}{differences}; loaded in {loading:.1f} s, {bits}"
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -77,11 +86,15 @@ def main() -> None:
     parser.add_argument("models", nargs="+", metavar="NAME=FILE")
     parser.add_argument("--function", default="step")
     parser.add_argument("--worlds", type=int, default=262144, help="a multiple of 4096")
+    parser.add_argument("--warp", action="store_true", help="steps of MuJoCo Warp as well")
     options = parser.parse_args()
+    if options.warp and options.function != "step":
+        parser.error("--warp compares steps")
     for model in options.models:
         name, _, file = model.partition("=")
         for dtype in ("float64", "float32"):
-            print(measure(name, Path(file), options.function, dtype, options.worlds), flush=True)
+            with_warp = options.warp and dtype == "float32"
+            print(measure(name, Path(file), options.function, dtype, options.worlds, with_warp), flush=True)
 
 
 if __name__ == "__main__":
