@@ -1,16 +1,19 @@
 """Integrators with a fixed step size, as functions of a state derivative; they know no mechanism.
 
 A state is a `State` (q, v, z): the configuration, the generalised velocities, and the other states, which are
-the activations of actuators. `derivative(q, v, z, dt)` returns (v_dot, z_dot) at the time dt after the
-beginning of the step. All functions work on every kind of scalar.
+the activations of actuators. `derivative(q, v, z, dt, memory)` returns (v_dot, z_dot, memory) at the time dt
+after the beginning of the step; `memory` is a pytree that it hands to its next evaluation, None in the first
+one, and that a step returns at the end. All functions work on every kind of scalar.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from zwang.scalar import where
+import numpy as np
+
+from zwang.scalar import fori_loop, table, where
 
 
 class State(NamedTuple):
@@ -24,70 +27,85 @@ class State(NamedTuple):
 
 
 class StateSpace(NamedTuple):
-    """The update rules of the state space.
+    """The update rules of the state space, and how the stages of a step in it are traced.
 
     integrate(q, v, h): configuration after the time h at constant velocities v. advance(z, z_dot, h):
     activations at the end of a step of size h. displacement_rate(u, v): time derivative of the displacement u
     (nv,) of the configuration from a fixed one at the velocities v; it is v itself where q is a vector of
-    plain coordinates.
+    plain coordinates. unroll: of the loop over all stages but the first, as for `fori_loop`.
     """
 
     integrate: Callable[[Any, Any, Any], Any]
     advance: Callable[[Any, Any, Any], Any]
     displacement_rate: Callable[[Any, Any], Any]
+    unroll: bool | None = None
 
 
-StateDerivativeFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+StateDerivativeFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any, Any]]
 
 
 def semi_implicit_euler(
     derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any
-) -> State:
-    """The state after one semi-implicit Euler step of size h [s], of first order.
+) -> tuple[State, Any]:
+    """The state after one semi-implicit Euler step of size h [s], of first order, and the memory.
 
     v' = v + h v_dot(q, v, z), then q' = q + h v' and z' = z + h z_dot. The step is symplectic where v_dot
     depends on q alone. Source: Hairer, Lubich, Wanner, Geometric Numerical Integration (2006), Sec. I.1.2;
     MuJoCo's "Euler".
     """
-    v_dot, z_dot = derivative(*state, 0)
+    v_dot, z_dot, memory = derivative(*state, 0, None)
     v = state.v + h * v_dot
-    return State(space.integrate(state.q, v, h), v, space.advance(state.z, z_dot, h))
+    return State(space.integrate(state.q, v, h), v, space.advance(state.z, z_dot, h)), memory
 
 
-NODES = (1 / 2, 1 / 2, 1)
-WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+FIRST_WEIGHT = 1 / 6
+LATER_STAGES = ((1 / 2, 1 / 3), (1 / 2, 1 / 3), (1, 1 / 6))  # node and weight
 
 
-def runge_kutta_4(derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any) -> State:
+def runge_kutta_4(
+    derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any
+) -> tuple[State, Any]:
     """The state after one step of size h [s] by the classical Runge-Kutta method of fourth order, on the
-    manifold of q.
+    manifold of q, and the memory.
 
     The displacement u of q within the step is integrated in the tangent space, u_dot = displacement_rate(u,
     v), so that rotations are of fourth order too. Source: Munthe-Kaas, "High order Runge-Kutta methods on
     manifolds", Applied Numerical Mathematics 29 (1999) 115; MuJoCo's "RK4".
     """
-    u_dot, v_dot, z_dot = _runge_kutta_slopes(derivative, space, state, h)
-    q = space.integrate(state.q, u_dot, h)
-    return State(q, state.v + h * v_dot, space.advance(state.z, z_dot, h))
+    mean, memory = _mean_slopes(derivative, space, state, h)
+    q = space.integrate(state.q, mean.u_dot, h)
+    return State(q, state.v + h * mean.v_dot, space.advance(state.z, mean.z_dot, h)), memory
 
 
-def _runge_kutta_slopes(
+class _Slopes(NamedTuple):
+    """The rates of the displacement of q within a step, of the velocities and of the activations."""
+
+    u_dot: Any
+    v_dot: Any
+    z_dot: Any
+
+
+def _mean_slopes(
     derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any
-) -> tuple[Any, Any, Any]:
-    """The mean slopes of the displacement, the velocities and the activations over a step."""
-    # Stage k: u_k = c_k h u_dot_{k-1}, and the derivative at the displaced state.
-    displacement_rates, derivatives = [state.v], [derivative(*state, 0)]
-    for node in NODES:
-        dt, (v_dot, z_dot) = node * h, derivatives[-1]
-        q = space.integrate(state.q, displacement_rates[-1], dt)
-        stage = State(q, state.v + dt * v_dot, state.z + dt * z_dot)
-        derivatives.append(derivative(*stage, dt))
-        displacement_rates.append(space.displacement_rate(dt * displacement_rates[-1], stage.v))
-    # Step: the weighted mean of the stage derivatives.
-    u_dot, v_dot, z_dot = (
-        _weighted_sum(WEIGHTS, x) for x in (displacement_rates, *zip(*derivatives, strict=True))
-    )
-    return u_dot, v_dot, z_dot
+) -> tuple[_Slopes, Any]:
+    """The weighted mean of the slopes of all stages, and the memory."""
+    v_dot, z_dot, memory = derivative(*state, 0, None)
+    first = _Slopes(np.array(state.v), v_dot, z_dot)
+    stages = table(LATER_STAGES)
+
+    def stage(k: Any, carry: tuple[_Slopes, _Slopes, Any]) -> tuple[_Slopes, _Slopes, Any]:
+        """Stage k: u_k = c_k h u_dot_{k-1}, and the slopes at the displaced state."""
+        last, mean, memory = carry
+        dt, weight = stages[k, 0] * h, stages[k, 1]
+        q = space.integrate(state.q, last.u_dot, dt)
+        v, z = state.v + dt * last.v_dot, state.z + dt * last.z_dot
+        v_dot, z_dot, memory = derivative(q, v, z, dt, memory)
+        slopes = _Slopes(space.displacement_rate(dt * last.u_dot, v), v_dot, z_dot)
+        return slopes, _Slopes(*(x + weight * y for x, y in zip(mean, slopes, strict=True))), memory
+
+    start = first, _Slopes(*(FIRST_WEIGHT * x for x in first)), memory
+    _, mean, memory = fori_loop(0, len(LATER_STAGES), stage, start, unroll=space.unroll)
+    return mean, memory
 
 
 class SubStep(NamedTuple):
@@ -96,6 +114,7 @@ class SubStep(NamedTuple):
     mean_rate (nv,): the displacement of q over the part, by its size. start_rate, end_rate (nv,): the time
     derivatives of the displacement at both ends. end: the state at the end, with the velocity at that time.
     step_velocity (nv,): the velocity of the method's state where this part is the last one of its step.
+    memory: of the last evaluation of the derivative.
     """
 
     mean_rate: Any
@@ -103,6 +122,7 @@ class SubStep(NamedTuple):
     end_rate: Any
     end: State
     step_velocity: Any
+    memory: Any
 
 
 def displacement_at(mean_rate: Any, start_rate: Any, end_rate: Any, share: Any, size: Any) -> tuple[Any, Any]:
@@ -128,22 +148,18 @@ def semi_implicit_euler_part(
     this an impact would have an error of first order, which depends on its phase in the step. Source:
     Hairer, Lubich, Wanner, Geometric Numerical Integration (2006), Sec. I.1.4.
     """
-    v_dot, z_dot = derivative(*state, 0)
+    v_dot, z_dot, memory = derivative(*state, 0, None)
     start = state.v + where(first, h / 2, 0.0) * v_dot
     mean, v = start + size / 2 * v_dot, start + size * v_dot
     end = State(space.integrate(state.q, mean, size), v, space.advance(state.z, z_dot, size))
-    return SubStep(mean, start, v, end, v - h / 2 * v_dot)
+    return SubStep(mean, start, v, end, v - h / 2 * v_dot, memory)
 
 
 def runge_kutta_4_part(
     derivative: StateDerivativeFunction, space: StateSpace, state: State, size: Any, h: Any, first: Any
 ) -> SubStep:
     """A part of this size of a step by the classical Runge-Kutta method: a step of this size."""
-    u_dot, v_dot, z_dot = _runge_kutta_slopes(derivative, space, state, size)
-    v = state.v + size * v_dot
-    end = State(space.integrate(state.q, u_dot, size), v, space.advance(state.z, z_dot, size))
-    return SubStep(u_dot, state.v, space.displacement_rate(size * u_dot, v), end, v)
-
-
-def _weighted_sum(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
-    return sum((w * x for w, x in zip(weights[1:], vectors[1:], strict=True)), weights[0] * vectors[0])
+    mean, memory = _mean_slopes(derivative, space, state, size)
+    v = state.v + size * mean.v_dot
+    end = State(space.integrate(state.q, mean.u_dot, size), v, space.advance(state.z, mean.z_dot, size))
+    return SubStep(mean.u_dot, state.v, space.displacement_rate(size * mean.u_dot, v), end, v, memory)

@@ -119,6 +119,24 @@ class Evaluation(NamedTuple):
     switching: bool = False
 
 
+class _Memory(NamedTuple):
+    """What the stages of a part hand on, see `integrator.fixed_step`: whether a contact closes in one of
+    them, and the worst statuses so far.
+    """
+
+    closes: Any
+    status: Any
+    solver: Any
+
+    def with_stage(self, new: _Memory) -> _Memory:
+        """The memory after one more stage."""
+        return _Memory(
+            logical_or(self.closes, new.closes),
+            worst_status([self.status, new.status]),
+            worst_solver_status([self.solver, new.solver]),
+        )
+
+
 class _Parts(NamedTuple):
     """The progress of a step.
 
@@ -177,17 +195,21 @@ def step_with_impacts(
 
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
     """
-    h = model.h
+    h, unroll = model.h, evaluation.tangents or evaluation.switching
 
     def iterate(s: _Parts) -> _Parts:
-        rates: list[PartRate] = []
+        rates: list[PartRate] = []  # of all stages, or of none
 
-        def at(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
-            rates.append(derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL)))
-            return rates[-1].v_dot, rates[-1].z_dot
+        def at(q: Any, v: Any, z: Any, dt: Any, memory: _Memory | None) -> tuple[Any, Any, _Memory]:
+            rate = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
+            if unroll:
+                rates.append(rate)
+            found = _Memory(rate.closes, rate.status, rate.solver)
+            return rate.v_dot, rate.z_dot, found if memory is None else memory.with_stage(found)
 
-        part = PARTS[integrator](at, space, s.state, s.size, h, s.elapsed <= 0)
-        closes = logical_and(_any(rate.closes for rate in rates), s.impacts < MOST_IMPACTS)
+        part = PARTS[integrator](at, space._replace(unroll=unroll), s.state, s.size, h, s.elapsed <= 0)
+        found: _Memory = part.memory
+        closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
         end = t + s.elapsed + s.size
@@ -196,12 +218,12 @@ def step_with_impacts(
             lambda: state_after_impact(model, part.end, end, evaluation.tangents),
             lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
-        status = worst_status([*(rate.status for rate in rates), impact_status])
-        solver = worst_solver_status([s.solver, *(rate.solver for rate in rates), impact_solver])
-        found = _next(s, part, after, closes, share, status, h)
+        status = worst_status([found.status, impact_status])
+        solver = worst_solver_status([s.solver, found.solver, impact_solver])
+        progress = _next(s, part, after, closes, share, status, h)
         if evaluation.switching:
-            found = found._replace(switching=_switching(s, path, rates, share, found))
-        return found._replace(solver=solver)
+            progress = progress._replace(switching=_switching(s, path, rates, share, progress))
+        return progress._replace(solver=solver)
 
     switching = 0.0 > 1.0 if evaluation.switching else None
     start = _Parts(

@@ -46,7 +46,7 @@ from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_s
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, cond, equal, logical_not, logical_or
+from zwang.scalar import MutableArray, cond, equal, fori_loop, logical_not, logical_or
 from zwang.simulation.applied_forces import (
     activation_rate,
     applied_forces,
@@ -111,7 +111,8 @@ class StepResult(NamedTuple):
     status: NONE if the state is valid, see `simulation.status`. row_status: None for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
     constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
-    constrained motions of all stages, where the step is not divided. last_stage: that
+    constrained motions of all stages, where the step is not divided; only of the first one where neither
+    tangents nor switching are asked for, see `Evaluation`. last_stage: that
     of the last state derivative; None if the step is divided at impacts or stops. switching: of a step that
     is divided at impacts, see `Evaluation`.
     """
@@ -140,12 +141,6 @@ class StateDerivative(NamedTuple):
     motion: ConstrainedMotion | None = None
     closes: Any = False
     friction: FrictionState | None = None
-
-    @property
-    def warm_start(self) -> Any:
-        """The initial guess of the next solution: the row statuses, or for other solvers the acceleration."""
-        row_status = self.row_status
-        return self.v_dot if row_status is None else lambda size, largest: row_status
 
 
 def step_settings(
@@ -198,7 +193,7 @@ def step(
     elif s.constraint_model is not None and s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
         result = _divided_at_stops(s, s.constraint_model, state, control, t, evaluation)
     else:
-        result, _ = _integrated(s, state, control, t, s.h, warm_start)
+        result, _ = _integrated(s, state, control, t, s.h, warm_start, evaluation)
     # 11. stabilisation of the hard constraints
     end = result.state
     q, v, violated = stabilised(s.constraint_model, end.q, end.v, t + s.h, tangents=evaluation.tangents)
@@ -213,35 +208,75 @@ def step(
     return result._replace(state=end, status=status, sleep=sleep)
 
 
+class _Memory(NamedTuple):
+    """What the stages of a step hand on, see `integrator.fixed_step`: the last one, its row statuses, and the
+    worst statuses of all so far; these are None for an unconstrained mechanism.
+    """
+
+    last: Stage
+    row_status: MutableArray | None = None
+    status: Any = None
+    solver: Any = None
+
+    @property
+    def warm_start(self) -> Any:
+        """The initial guess of the next solution: the row statuses, or for other solvers the acceleration."""
+        row_status = self.row_status
+        return self.last.acceleration if row_status is None else lambda size, largest: row_status
+
+    def with_stage(self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion) -> _Memory:
+        """The memory after one more stage. Its row statuses overwrite those of the stage before, as a loop
+        over the stages carries one array.
+        """
+        row_status, new = self.row_status, found.row_status
+        if row_status is not None and new is not None:
+            row_status = fori_loop(0, new.shape[0], lambda i, kept: kept.set(i, new[i]), row_status)
+        status = worst_status([self.status, found.status])
+        return _Memory(stage, row_status, status, worst_solver_status([self.solver, motion.solver_status]))
+
+
 def _integrated(
-    s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any,
+    s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any, evaluation: Evaluation,
     modes: SlidingModes | None = None,
 ) -> tuple[StepResult, FrictionState | None]:  # fmt: skip
     """The state after the time h [s] by the integration method, with the worst status of all stages; and what
     Coulomb friction does at the beginning.
+
+    The stages of a constrained mechanism, which are long, are traced as a loop, except where each is needed.
     """
-    stages: list[StateDerivative] = []
-    evaluated: list[Stage] = []
+    unroll = evaluation.tangents or evaluation.switching
+    stages: list[StateDerivative] = []  # all stages, or the first
 
-    def derivative(q: Any, v: Any, z: Any, dt: Any) -> tuple[Any, Any]:
+    def derivative(q: Any, v: Any, z: Any, dt: Any, memory: _Memory | None) -> tuple[Any, Any, _Memory]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
-        if isinstance(warm_start, KnownSolution):
-            guess: Any = warm_start
-        elif isinstance(warm_start, KnownSolutions):
-            guess = warm_start.of_stage(len(stages))
+        if isinstance(warm_start, KnownSolutions):
+            guess: Any = warm_start.of_stage(len(stages))
+        elif isinstance(warm_start, KnownSolution) or memory is None:
+            guess = warm_start
         else:
-            guess = stages[-1].warm_start if stages else warm_start
-        stages.append(state_derivative(s, q, v, z, control, t + dt, guess, modes=modes))
-        motion = stages[-1].motion
-        evaluated.append(Stage(t + dt, State(q, v, z), np.zeros(0) if motion is None else motion.a))
-        return stages[-1].v_dot, stages[-1].z_dot
+            guess = memory.warm_start
+        found = state_derivative(s, q, v, z, control, t + dt, guess, modes=modes)
+        if unroll or memory is None:
+            stages.append(found)
+        motion = found.motion
+        last = Stage(t + dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
+        if motion is None:
+            memory = _Memory(last)
+        elif memory is None:
+            memory = _Memory(last, found.row_status, found.status, motion.solver_status)
+        else:
+            memory = memory.with_stage(last, found, motion)
+        return found.v_dot, found.z_dot, memory
 
-    end = STEPPERS[s.integrator](derivative, state_space(s.mechanism), state, h)
-    row_status = stages[-1].row_status
-    motions = [stage.motion for stage in stages if stage.motion is not None]
-    solver = worst_solver_status(motion.solver_status for motion in motions)
-    status = worst_status(stage.status for stage in stages)
-    result = StepResult(end, status, row_status, solver, stages[0].motion, motions, evaluated[-1])
+    space = state_space(s.mechanism)
+    if unroll or s.constraint_model is not None:
+        space = space._replace(unroll=unroll)
+    end, memory = STEPPERS[s.integrator](derivative, space, state, h)
+    result = StepResult(
+        end, NONE if memory.status is None else memory.status, memory.row_status,
+        CONVERGED if memory.solver is None else memory.solver, stages[0].motion,
+        [stage.motion for stage in stages if stage.motion is not None], memory.last,
+    )  # fmt: skip
     return result, stages[0].friction
 
 
@@ -271,7 +306,7 @@ def _divided_at_stops(
 
     def substep(state: State, signs: Any, elapsed: Any, size: Any) -> TrialSubstep:
         modes = SlidingModes(signs, True, s.h)
-        end, friction = _integrated(s, state, control, t + elapsed, size, known, modes)
+        end, friction = _integrated(s, state, control, t + elapsed, size, known, evaluation, modes)
         signs = released_signs(s.mechanism, signs, friction)
         return TrialSubstep(
             end.state,
