@@ -154,3 +154,26 @@ def test_the_adjoint_of_a_step_takes_about_as_many_operations_as_the_step(model,
         fast.count_operations((name, *options))["total"] for name in ("rollout_adjoint", "step_solution")
     )
     assert 0 < adjoint < 1.1 * step
+
+
+@pytest.mark.parametrize("pid", [zw.Pid(10, slew_rate=1.0), zw.Pid(10, 20, 0, largest_integral_force=0.5)])
+def test_states_of_a_controller_have_the_gradient_of_their_step_size(pid):
+    """The step is not that of the options."""
+    servo = zw.Actuator("servo", joint="hinge", pid=pid)
+    body = zw.Body("arm", zw.Revolute("hinge", (0, 1, 0)), mass=1, com=(0, 0, -0.3))
+    fast = zw.compile(zw.Mechanism("arm", [body], forces=[servo]))
+    u = np.array([[0.3], [0.305], [0.5], [0.505], [0.2], [0.21]])
+    start, ends = (np.zeros(1), np.zeros(1)), np.zeros((len(u), 3))
+    ends[-1, :2] = 0.3, 1.0
+
+    def value(u, z):
+        run = fast.rollout(*start, u, steps=len(u), step=0.01, activation=z)
+        return ends[-1, :2] @ np.concatenate([run.q[-1], run.v[-1]])
+
+    z = np.array([0.01])
+    found = fast.rollout_gradient(ends, *start, u, activation=z, step=0.01)
+    e = 1e-6
+    by_z = (value(u, z + e) - value(u, z - e)) / (2 * e)
+    by_u = [(value(u + d, z) - value(u - d, z)) / (2 * e) for d in e * np.eye(len(u))[:, :, None]]
+    np.testing.assert_allclose(found.start[2], by_z, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.control[:, 0], by_u, rtol=1e-6, atol=1e-8)

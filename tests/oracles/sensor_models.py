@@ -112,7 +112,9 @@ def frame_sensors() -> list[str]:
 
 def geometry_sensors() -> list[str]:
     """Rays, projections, zones and distances."""
-    found = ['<rangefinder site="sa" data="dist dir origin point"/>']
+    found = ['<rangefinder site="sa" data="dist dir origin point"/>',
+             '<distance geom1="gf" geom2="floor" cutoff="1e-4"/>']  # fmt: skip
+    found += [f'<rangefinder site="{site}" cutoff="{x}"/>' for site in ("sa", "sb", "sc") for x in (0.1, 0.4)]
     for site in ("sa", "sb", "sc", "sf", "w"):
         found += [f'<rangefinder site="{site}"/>', f'<camprojection site="{site}" camera="eye"/>',
                   f'<camprojection site="{site}" camera="hand"/>']  # fmt: skip

@@ -184,3 +184,20 @@ def test_wrong_fluids_are_named():
         zw.FluidDrag("a", (1, -1, 1))
     with pytest.raises(DescriptionError, match="a semi-axis of the ellipsoid drag of body 'a'"):
         zw.EllipsoidDrag("a", (1, 0, 1))
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "implicit", "rk4"])
+def test_the_derivatives_at_rest_are_the_limits_of_differences(integrator):
+    """The drag is of second order there, whatever the direction of the flow."""
+    drag = zw.EllipsoidDrag("a", (0.1, 0.05, 0.2), density=1000, viscosity=0.1)
+    body = zw.Body("a", zw.Planar("p", (0, 0, 1)), mass=1, inertia=(0.01, 0.01, 0.01))
+    fast = zw.compile(zw.Mechanism("fish", [body], gravity=(0, 0, 0), forces=[drag]))
+    rest, h = np.zeros(3), 1e-7
+    found = fast.step_derivatives(rest, rest, rest, integrator=integrator)
+
+    def after(v):
+        return fast.step(rest, v, rest, integrator=integrator).v
+
+    differences = [(after(d) - after(-d)) / (2 * h) for d in h * np.eye(3)]
+    np.testing.assert_allclose(found.A[3:, 3:], np.transpose(differences), atol=1e-7)
+    assert not found.switching

@@ -154,3 +154,30 @@ def test_invalid_calls_raise_errors():
         zw.derived_quantities(3)  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="empty"):
         zw.derived_quantities(run.isel(time=slice(0, 0)))
+
+
+LAG = ("filterexact", (0.05,))
+DRIVES = {
+    "pid": {"pid": zw.Pid(10, 20, 2)},
+    "slew": {"pid": zw.Pid(10, 0, 0, slew_rate=1.0)},
+    "early": {"gain": (5, 0, 0), "bias": (0, -5, -0.1), "activation": LAG, "early": True},
+}
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+def test_recorded_forces_of_actuators_are_those_of_the_steps_at_every_step_size(drive):
+    """M dv / h + bias forces = tau, where the step is not that of the options."""
+    h = 0.01
+    servo = zw.Actuator("servo", joint="hinge", **DRIVES[drive])
+    body = zw.Body("arm", zw.Revolute("hinge", (0, 1, 0)), mass=1, com=(0, 0, -0.3))
+    m = zw.Mechanism("arm", [body], forces=[servo], sensors=[zw.ActuatorSensor("s", "force", "servo")])
+    run = zw.simulate(m, [0.1], [0.2], duration=0.1, step=h, control=[0.5], record={"sensors": True})
+    q, v, tau = (run[name].values[0] for name in ("q", "v", "tau"))
+    M, bias = zw.compile(m).mass_matrix(q)[:, 0], zw.compile(m).bias_forces(q, v)
+    np.testing.assert_allclose(tau[:-1], M[:-1] * np.diff(v, axis=0) / h + bias[:-1], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(run["sensor"].values[0], tau, rtol=1e-12)
+    again = zw.derived_quantities(run, "sensors", compiled=False)
+    np.testing.assert_allclose(again["sensor"].values[0], tau, rtol=1e-12)
+    worlds = zw.Worlds(m, 1, step=h)
+    worlds.set(q=[0.1], v=[0.2], control=[0.5])
+    assert worlds.sensors["s"][0, 0] == pytest.approx(tau[0, 0], rel=1e-12)

@@ -222,3 +222,19 @@ def test_a_rollout_returns_the_forces_of_its_recorded_steps():
     third = fast.rollout(q, v, np.zeros(7), steps=9, every=3, outputs=["force"])
     assert np.array_equal(third.force, every.force[2::3]) and np.array_equal(third.q, every.q[2::3])
     assert every.force.any(axis=-1).any(axis=-1).all() and third.solver_status is None
+
+
+def test_a_point_spring_without_length_is_linear_where_its_ends_meet():
+    k, planar = 10.0, zw.Planar("p", (0, 0, 1))
+    body = zw.Body("a", planar, mass=2, inertia=(0.01, 0.01, 0.01))
+    spring = zw.PointSpring(("a", (0, 0, 0)), ("world", (0, 0, 0)), k)
+    m = zw.Mechanism("oscillator", [body], gravity=(0, 0, 0), forces=[spring])
+    fast, zero = zw.compile(m), np.zeros(3)
+    v = np.array([1.0, 0, 0])
+    np.testing.assert_array_equal(fast.step(zero, v, zero).v, v)
+    stiffness = zw.linearize(m, zero).A[3:, :3]
+    np.testing.assert_allclose(stiffness, -np.diag([k / 2, k / 2, 0]), atol=1e-12)
+    run = zw.simulate(m, zero, v, duration=2.0, integrator="dop853", progress=False)
+    w = np.sqrt(k / 2)
+    np.testing.assert_allclose(run["q"].values[0, :, 0], np.sin(w * run["time"].values) / w, atol=1e-7)
+    np.testing.assert_allclose(run["energy"].values[0], 1.0, rtol=1e-6)

@@ -54,8 +54,7 @@ def ellipsoid_wrench(drag: EllipsoidDrag, velocity: np.ndarray) -> np.ndarray:
     u, w = velocity[:3], velocity[3:]
     p, angular = _momenta(drag, u, w)
     normal, num, denom = _projection(drag, u)
-    area = math.pi * sqrt(denom / maximum(LEAST, num))
-    speed = _norm(u)
+    area, speed = _area(num, denom), _norm(u)
     # f_K = k_K rho A cos(alpha) (s x u) x u with the normal s of the projected area
     lift = drag.kutta * drag.density * num / maximum(LEAST, speed * denom) * area
     f = cross(p, w) + _magnus(drag) * cross(w, u) + lift * cross(cross(normal, u), u)
@@ -86,10 +85,14 @@ def ellipsoid_slope(drag: EllipsoidDrag, velocity: np.ndarray) -> np.ndarray:
 
 
 def _norm(x: Any) -> Any:
-    """The length of a vector; its derivative at zero is zero."""
-    square = sum((a * a for a in x[1:]), start=x[0] * x[0])
-    positive = less(0, square)
-    return where(positive, sqrt(where(positive, square, 1.0)), 0.0)
+    """The length of a vector."""
+    return _root(sum((a * a for a in x[1:]), start=x[0] * x[0]))
+
+
+def _root(x: Any) -> Any:
+    """The square root of x >= 0; its derivative at zero is zero."""
+    positive = less(0, x)
+    return where(positive, sqrt(where(positive, x, 1.0)), 0.0)
 
 
 def _momenta(drag: EllipsoidDrag, u: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -109,6 +112,11 @@ def _projection(drag: EllipsoidDrag, u: Any) -> tuple[np.ndarray, Any, Any]:
     """The normal s (3,) of the area projected along u, not of unit length, s.u, and s.s."""
     s = _squares(drag) * u
     return s, s @ u, s @ s
+
+
+def _area(num: Any, denom: Any) -> Any:
+    """The area A = pi sqrt(s.s / s.u) of the projection; 0 at rest."""
+    return math.pi * _root(denom / maximum(LEAST, num))
 
 
 def _axes(drag: EllipsoidDrag) -> tuple[Any, Any]:
@@ -157,11 +165,10 @@ def _drag_slope(drag: EllipsoidDrag, u: np.ndarray) -> np.ndarray:
     """The derivative (3, 3) of the resistance -(3 pi mu D + rho |u| (...)) u by u."""
     _, num, denom = _projection(drag, u)
     a, uu, one = _squares(drag), u * u, np.eye(3, dtype=int)
-    speed = _norm(u)
-    area = math.pi * sqrt(denom / maximum(LEAST, num))
+    area, speed = _area(num, denom), _norm(u)
     # dA/du_i = pi / sqrt(num^3 denom) a_i u_i sum_j a_j u_j^2 (a_i - a_j)
     factor = drag.density * speed * (drag.blunt - drag.slender)
-    factor = factor * math.pi / maximum(LEAST, sqrt(num * num * num * denom))
+    factor = factor * math.pi / maximum(LEAST, _root(num * num * num * denom))
     by_area = np.array([factor * a[i] * u[i] * ((a * uu) @ (a[i] - a)) for i in range(3)])
     quadratic = drag.density * _quadratic(drag, area) / maximum(LEAST, speed)
     D = -quadratic * (np.outer(u, u) + (u @ u) * one) - np.outer(u, by_area)
@@ -172,7 +179,7 @@ def _lift_slope(drag: EllipsoidDrag, u: np.ndarray) -> np.ndarray:
     """The derivative (3, 3) of the lift f_K by u."""
     _, num, denom = _projection(drag, u)
     a, uu, square = _squares(drag), u * u, u @ u
-    scale = math.pi * drag.kutta * drag.density / maximum(LEAST, sqrt(denom * num * square))
+    scale = math.pi * drag.kutta * drag.density / maximum(LEAST, _root(denom * num * square))
     across = np.array([(a[i] - a) @ uu for i in range(3)])
     inner = a * a * (num / maximum(LEAST, denom)) - a + num / maximum(LEAST, square)
     differences = np.array([[a[j] - a[i] for j in range(3)] for i in range(3)])

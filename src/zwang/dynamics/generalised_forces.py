@@ -185,9 +185,9 @@ def spring_energy_of(mechanism: Mechanism, kinematics: Kinematics) -> Any:
                 x = _deflection(mechanism, force, q)
                 total = total + sum(k * x ** (i + 2) / (i + 2) for i, k in enumerate(force.stiffness))
         elif isinstance(force, PointSpring):
-            distance, _ = _end_distance(mechanism, force, kinematics)
-            stretch = distance - force.length
-            total = total + force.stiffness * stretch * stretch / 2
+            d, _ = _end_difference(mechanism, force, kinematics)
+            stretch = None if force.is_linear else sqrt(d @ d) - force.length
+            total = total + force.stiffness * (d @ d if stretch is None else stretch * stretch) / 2
     for tendon in mechanism.tendons:
         if tendon.has_spring:
             stretch = _tendon_stretch(tendon, tendon_length(mechanism, tendon, kinematics)[0])
@@ -224,22 +224,24 @@ def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray
     return rotation if joint.kind == "ball" else np.concatenate([now[:3] - home[:3], rotation])
 
 
-def _end_distance(
+def _end_difference(
     mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics
-) -> tuple[Any, np.ndarray]:
-    """Distance [m] between the ends of a spring, and its Jacobian (nv,)."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Difference (3,) of the ends of a spring [m], and its Jacobian (3, nv)."""
     ends = []
     for body, point in (spring.a, spring.b):
         base = mechanism.tree.placement(body)
         ends.append(Placement(base.link, base.R, base.p + base.R @ np.array(point)))
     d = kinematics.placement_pose(ends[1]).p - kinematics.placement_pose(ends[0]).p
-    distance = sqrt(d @ d)
-    J = kinematics.placement_jacobian(ends[1])[:3] - kinematics.placement_jacobian(ends[0])[:3]
-    return distance, np.array([divide(x, distance) for x in d]) @ J
+    return d, kinematics.placement_jacobian(ends[1])[:3] - kinematics.placement_jacobian(ends[0])[:3]
 
 
 def _point_spring_force(mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics) -> np.ndarray:
-    distance, moment = _end_distance(mechanism, spring, kinematics)
+    d, J = _end_difference(mechanism, spring, kinematics)
+    if spring.is_linear:
+        return -(spring.stiffness * d) @ J
+    distance = sqrt(d @ d)
+    moment = np.array([divide(x, distance) for x in d]) @ J
     tension = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ kinematics.v)
     return -tension * moment
 

@@ -27,7 +27,7 @@ from zwang.mechanism.numbers import (
     vector,
 )
 from zwang.mechanism.type_validation import validated
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, is_zero
 
 
 @validated
@@ -271,7 +271,8 @@ class PointSpring:
     """A spring and damper between two points, each given as (body name, position in the body frame [m]).
 
     The tension at the distance l is k (l - length) + c dl/dt, with stiffness k [N/m], length [m] at rest, and
-    damping c [N s/m], which is not negative.
+    damping c [N s/m], which is not negative. Where the points coincide it has no direction, and the force is
+    NaN, unless length and damping are zero.
     """
 
     a: Point
@@ -287,6 +288,11 @@ class PointSpring:
             object.__setattr__(self, name, number(getattr(self, name), f"{name} of a point spring"))
         if are_constant(self.damping) and self.damping < 0:
             raise DescriptionError(f"damping of a point spring is {self.damping}; it must not be negative")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the force is k times the difference of the points, without length and damping."""
+        return is_zero(self.length) and is_zero(self.damping)
 
 
 @validated

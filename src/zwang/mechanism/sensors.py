@@ -166,8 +166,7 @@ class RangeSensor(Sensor):
     @property
     def quantity(self) -> Quantity:
         """What the sensor measures."""
-        alone = self.data == ("distance",)
-        return Quantity(sum(RAY_DATA[name] for name in self.data), "m", "above" if alone else "both")
+        return Quantity(sum(RAY_DATA[name] for name in self.data), "m")
 
 
 @validated
@@ -318,7 +317,7 @@ class DistanceSensor(Sensor):
     b: Part
 
     KINDS: ClassVar[Mapping[str, Quantity]] = {
-        "distance": Quantity(1, "m", "above"),
+        "distance": Quantity(1, "m"),
         "normal": Quantity(3, "1", "none"),
         "segment": Quantity(6, "m", "none"),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -59,7 +59,7 @@ def solve_ik(
     joints: Iterable[str] | None = None,
     limits: bool = True,
     tolerance: float | tuple[float, float] = 1e-6,
-    alpha: StepFactor | ArrayLike = 1.0,
+    alpha: StepFactor | ArrayLike | None = None,
     iterations: int | None = None,
     restarts: int | None = None,
     posture: ArrayLike | None = None,
@@ -88,13 +88,14 @@ def solve_ik(
     limits: whether the joint limits apply, default True. tolerance: of the residual, [m] and [rad], default
     1e-6.
 
-    alpha: the step factor of the classical iterations: a number (default 1), the diagonal of a matrix (nq,)
-    or with one number for each joint that may move, or a function of the iteration number 1, 2, ....
+    alpha: the step factor of the classical iterations, not of "lm": a number (default 1), the diagonal of a
+    matrix (nq,) or with one number for each joint that may move, or a function of the iteration number 1, 2,
+    ....
     iterations: the iteration limit for each start; by default 16 for "lm", 100 for "newton", 1000 for
     "transpose". Without restarts, and in the final refinement of the best result, "lm" uses at least 200.
     restarts: the number of further starts, default 200; they are drawn once from `seed` (default 0) and are
     the same for every target.
-    posture (nq,): a configuration to approach in the null space of the targets.
+    posture (nq,): a configuration to approach in the null space of the targets, by "lm".
     null_space_objective: instead, a function of q (nq,) that returns velocities (nv,) to follow in the null
     space, written with the functions of `zwang.scalar`; see `away_from_singularities`.
     path: whether the targets form a sequence, in which each search starts from the solution before, without
@@ -112,6 +113,8 @@ def solve_ik(
     if method not in METHODS:
         raise DescriptionError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
     method = METHODS[method]
+    own = {"posture": posture, "null_space_objective": null_space_objective, "restarts": restarts or None}
+    _check_unused(method, {"alpha": alpha} if method == "lm" else own)
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
     names = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
@@ -127,10 +130,18 @@ def solve_ik(
         iterations=_count("iterations", DEFAULT_ITERATIONS[method] if iterations is None else iterations),
         restarts=_count("restarts", (0 if path else RESTARTS) if restarts is None else restarts),
         seed=_seed(seed),
-        alpha=alpha,  # type: ignore[arg-type]
+        alpha=1.0 if alpha is None else alpha,  # type: ignore[arg-type]
     )
     flat = [x for target, task in zip(given, tasks, strict=True) for x in _arrays(target, task, count)]
     return _shaped(_solver(method, path)(m, functions, start, flat, options), batch)
+
+
+def _check_unused(method: str, options: Mapping[str, Any]) -> None:
+    """Raises DescriptionError for an option of the other methods that is given."""
+    others = "'newton' or 'transpose'" if method == "lm" else "'lm'"
+    for name, value in options.items():
+        if value is not None:
+            raise DescriptionError(f"method {method!r} has no {name}; leave it out, or use method {others}")
 
 
 def _solver(method: str, path: bool) -> Callable[..., IKSolution]:

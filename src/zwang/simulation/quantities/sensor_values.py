@@ -231,9 +231,12 @@ class SensedState:
         (_, a), (_, b) = (self._point(*end) for end in (spring.a, spring.b))
         u, w = (self._point_velocity(*end) for end in (spring.a, spring.b))
         d = b - a
-        length = sqrt(d @ d)
-        n = np.array([divide(x, length) for x in d])
-        pull = (spring.stiffness * (length - spring.length) + spring.damping * (n @ (w - u))) * n
+        if spring.is_linear:
+            pull = spring.stiffness * d
+        else:
+            length = sqrt(d @ d)
+            n = np.array([divide(x, length) for x in d])
+            pull = (spring.stiffness * (length - spring.length) + spring.damping * (n @ (w - u))) * n
         for body, p, force in ((spring.a[0], a, pull), (spring.b[0], b, -pull)):
             _add_load(loads, body, p, force, np.zeros(3, int))
 

@@ -25,6 +25,7 @@ from zwang.simulation.applied_forces import (
     applied_forces,
     bearing_loads_of,
     controls_by_name,
+    with_time_step,
 )
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_stage import constraint_model_of, solved
@@ -47,7 +48,8 @@ KEYS = (
 def state_quantities(
     mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: Any, v: Any, z: Any, u: Any
 ) -> dict[str, np.ndarray]:
-    """The quantities named by `KEYS` at the time t [s], in the state (q, v, z), under the control u.
+    """The quantities named by `KEYS` at the time t [s], in the state (q, v, z), under the control u, of a
+    mechanism `with_time_step`.
 
     tau (nv,): applied generalised force. energies (2,): kinetic and potential [J]. positions (3 * frames,)
     [m]. constraints (nv,): generalised constraint force. forces (6 * n,): for each of `point_force_labels`
@@ -184,7 +186,7 @@ def state_quantities_in_python(
     worlds = []
     for w in range(initial.worlds):
         row = initial.parameters_of_world(w)
-        one = mechanism.subs(row) if row else mechanism
+        one = with_time_step(mechanism.subs(row) if row else mechanism, wanted.h)
         times = motion.clock[w, :, 0] * wanted.h
         states = zip(times, motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
         worlds.append([state_quantities(one, wanted, *state) for state in states])
