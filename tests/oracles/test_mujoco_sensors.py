@@ -216,3 +216,50 @@ def test_contacts_in_the_gap_are_sensed(shape, count):
     np.testing.assert_allclose(
         np.concatenate([np.ravel(x) for x in values.values()]), data.sensordata, atol=1e-9
     )
+
+
+WELDED = """<mujoco><option iterations="300" tolerance="1e-15" gravity="1 2 -9"/><worldbody>
+<site name="w" pos="0 .2 1"/><site name="w2" pos=".3 .5 .2"/>
+<body name="post" pos=".2 .9 .1" euler="10 0 20"><geom size=".02"/><site name="p" pos=".1 0 .2"/></body>
+<body name="base" euler="0 20 30"><joint name="j" axis="0 1 .3" damping="1"/><geom size=".1" mass="1"/>
+ <site name="b" pos=".1 0 .2"/><site name="b2" pos="-.1 .1 .2"/>
+ <body name="arm" pos=".3 0 .1" euler="0 40 0"><geom size=".05" mass="1"/><site name="a" pos="0 0 .1"/>
+  <geom name="drum" type="cylinder" size=".08 .1" pos=".1 0 .13" euler="90 0 0" mass=".3"/>
+  <body name="tip" pos=".5 0 .1" euler="30 0 10"><geom size=".05" mass=".4"/><site name="t" pos="0 .1 .3"/>
+   <body name="end" pos=".2 0 .1"><joint name="k" axis="1 0 0"/><geom size=".05" mass=".6"/>
+    <site name="e" pos=".1 .2 0"/></body></body></body></body></worldbody>
+<tendon><spatial name="t" {attributes}><site site="w"/><site site="p"/><site site="w2"/><site site="b"/>
+  <site site="b2"/><geom geom="drum"/><site site="t"/><site site="e"/>
+  <pulley divisor="2"/><site site="e"/><site site="t"/><site site="a"/></spatial></tendon>
+<actuator><motor joint="k"/>{actuator}</actuator><equality>{equality}</equality>
+<sensor>{sensors}</sensor></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "elements"),
+    [
+        ('stiffness="100" damping="7" springlength=".5"', {}),
+        ('limited="true" range="0 .5"', {}),
+        ('frictionloss="2"', {}),
+        ('armature="3"', {}),
+        ("", {"equality": '<tendon tendon1="t" polycoef=".1 0 0 0 0"/>'}),
+        ("", {"actuator": '<general tendon="t" gear="2"/>'}),
+    ],
+    ids=["spring and damper", "limit", "friction", "armature", "coupling", "actuator"],
+)
+def test_tendons_pull_bodies_that_are_fixed_to_each_other(attributes, elements):
+    sensors = "".join(f'<{kind} site="{site}"/>' for kind in ("force", "torque") for site in "pbate")
+    parts = {"actuator": "", "equality": "", "sensors": sensors} | elements
+    text = WELDED.format(attributes=attributes, **parts)
+    if "armature" in attributes:  # MuJoCo refuses it on a tendon that wraps
+        text = text.replace('<geom geom="drum"/>', "")
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("welded.xml", text=text)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = (0.3, -0.4), (1.2, 0.7), 1.5
+    mujoco.mj_forward(model, data)
+    mujoco.mj_rnePostConstraint(model, data)
+    error, kind = largest_difference(m, model, data)
+    assert error < 1e-10, kind
+    state, scale = (data.qpos, data.qvel, data.ctrl), np.abs(data.cfrc_ext).max()
+    for found in (zw.external_wrenches(m, *state), zw.compile(m).external_wrenches(*state)):
+        np.testing.assert_allclose(found[1:], data.cfrc_ext[1:], atol=1e-10 * scale)

@@ -48,6 +48,28 @@ def test_the_sensors_of_a_pendulum_have_their_closed_forms():
     assert found["kinetic"] == pytest.approx(MASS * (LENGTH * v) ** 2 / 2)
 
 
+def test_a_tendon_pulls_a_mast_that_is_fixed_to_its_cart():
+    """Newton's law of the mast at rest: the force of the cart, its weight and the tension of the stay."""
+    cart = zw.Body("cart", joint=zw.Prismatic("x", axis=(1, 0, 0)), mass=2)
+    mast = zw.Body("mast", parent="cart", position=(0, 0, 0.5), mass=MASS, com=(0, 0, 0.4))
+    m = zw.Mechanism(
+        bodies=(cart, mast),
+        frames=(
+            zw.Frame("foot", "cart", position=(0.6, 0, 0)),
+            zw.Frame("top", "mast", position=(0, 0, 0.3)),
+        ),
+        tendons=(zw.Tendon("stay", path=("foot", "top"), stiffness=50, spring_length=(0.4, 0.4)),),
+        sensors=(zw.SiteSensor("force", "force", "mast"), zw.SiteSensor("torque", "torque", "mast")),
+    )
+    tension = 50 * (1.0 - 0.4)
+    pull = tension * np.array([0.6, 0, -0.8])
+    found = zw.sensors(m, [0.3], [0.0])
+    assert found["force"] == pytest.approx([0, 0, MASS * G] - pull, abs=1e-12)
+    assert found["torque"] == pytest.approx(-np.cross([0, 0, 0.3], pull), abs=1e-12)
+    first, second = zw.external_wrenches(m, [0.3], [0.0])[1:]
+    assert first == pytest.approx(-second, abs=1e-12)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_recording_has_the_sensors_of_its_states(compiled, tmp_path):
     m = pendulum()

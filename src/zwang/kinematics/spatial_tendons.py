@@ -10,7 +10,7 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,14 +18,16 @@ import numpy as np
 
 from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
-from zwang.kinematics.poses import Pose, motion_subspace, placement_pose
+from zwang.kinematics.poses import IDENTITY, Pose, motion_subspace, placement_pose
 from zwang.kinematics.wrapping import WrapShape, wrap_around
 from zwang.mechanism.tendon_paths import PathSegment, TendonPaths, WrappingBody
-from zwang.mechanism.tree import Tree
+from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import MutableArray, divide, empty, fori_loop, less, sqrt, where, zeros
 from zwang.scalar.stacked_pytree import StackedPytree
 
 _STRAND = 6  # numbers of a strand: n / c, and a point
+
+Strands = list[tuple[np.ndarray, np.ndarray]]  # the unit vector along each strand, and a point on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +35,16 @@ class SpatialTendons:
     """All spatial tendons at one configuration.
 
     lengths: of every tendon [m], without its rigid segments. rigid_lengths: of these. strands: of every
-    strand the unit vector along it, divided by the divisor, and a point on it in the world [m]. moments: the
-    moment arms that are not zero.
+    strand of the other segments the unit vector along it, divided by the divisor, and a point on it in the
+    world [m]. rigid: for each rigid segment the pose of its link, and the unit vectors and points of its
+    strands in the frame of the link. moments: the moment arms that are not zero.
     """
 
     paths: TendonPaths
     lengths: MutableArray
     rigid_lengths: Sequence[Any]
     strands: MutableArray
+    rigid: Sequence[tuple[Pose, Strands]]
     moments: MutableArray
 
     def length_and_jacobian(self, tendon: str, nv: int) -> tuple[Any, np.ndarray]:
@@ -51,19 +55,22 @@ class SpatialTendons:
             moment[k] = self.moments[arm]
         return self.lengths[number] + self.rigid_lengths[number], np.array(moment)
 
-    def loads(self, tendon: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The forces of a tendon at unit tension, as (frame, point (3,) [m], force (3,)), in world axes.
+    def strand_forces(self, tendon: str) -> Iterator[tuple[tuple[str, str], np.ndarray, np.ndarray]]:
+        """Of every strand of a tendon: the frames (a, b) at its ends, a point (3,) [m] on it, and the force
+        (3,) at unit tension on the body of a, in world axes.
 
-        Each strand pulls the bodies at its ends towards each other. frame: on whose body the force acts.
+        The opposite force acts on the body of b.
         """
-        found: list[tuple[str, np.ndarray, np.ndarray]] = []
-        for number, first, segment in self.paths.segments:
-            if self.paths.names[number] != tendon:
-                continue
-            for strand, (a, b) in enumerate(segment.strands, first):
-                pull, point = _strand(self.strands, strand)
-                found += [(a, point, pull), (b, point, -pull)]
-        return found
+        number = self.paths.names.index(tendon)
+        for t, first, segment in self.paths.segments:
+            if t == number:
+                for strand, ends in enumerate(segment.strands, first):
+                    pull, point = _strand(self.strands, strand)
+                    yield ends, point, pull
+        for (t, segment), ((R, p), strands) in zip(self.paths.rigid, self.rigid, strict=True):
+            if t == number:
+                for ends, (n, point) in zip(segment.strands, strands, strict=True):
+                    yield ends, p + R @ point, R @ (n / segment.divisor)
 
 
 def spatial_tendons(tree: Tree, paths: TendonPaths, poses: Sequence[Pose]) -> SpatialTendons:
@@ -76,18 +83,25 @@ def spatial_tendons(tree: Tree, paths: TendonPaths, poses: Sequence[Pose]) -> Sp
     for group in groups.values():
         lengths, strands = _over_segments(points, group, lengths, strands)
     moments = _moments(tree, paths, poses, strands)
-    return SpatialTendons(paths, lengths, _rigid_lengths(tree, paths), strands, moments)
+    rigid_lengths, rigid = _rigid_segments(tree, paths, poses)
+    return SpatialTendons(paths, lengths, rigid_lengths, strands, rigid, moments)
 
 
-def _rigid_lengths(tree: Tree, paths: TendonPaths) -> list[Any]:
-    """The length of the rigid segments of every tendon, measured in the frames of their links."""
-    found: list[Any] = [0] * len(paths.names)
-    at_origin = [Pose(np.eye(3, dtype=int), np.zeros(3, int))] * len(tree.links)
-    points = _Points(tree, at_origin, [segment for _, segment in paths.rigid])
+def _rigid_segments(
+    tree: Tree, paths: TendonPaths, poses: Sequence[Pose]
+) -> tuple[list[Any], list[tuple[Pose, Strands]]]:
+    """The length of the rigid segments of every tendon, and for each of these segments the pose of its link
+    and its strands; lengths and strands are computed in the frames of the links.
+    """
+    lengths: list[Any] = [0] * len(paths.names)
+    rigid: list[tuple[Pose, Strands]] = []
+    points = _Points(tree, [IDENTITY] * len(tree.links), [segment for _, segment in paths.rigid])
     for tendon, segment in paths.rigid:
-        length, _ = _length_and_strands(points, segment.around, points.data((tendon, 0, segment)))
-        found[tendon] = found[tendon] + length / segment.divisor
-    return found
+        length, strands = _length_and_strands(points, segment.around, points.data((tendon, 0, segment)))
+        lengths[tendon] = lengths[tendon] + length / segment.divisor
+        link = tree.placement(segment.first).link
+        rigid.append((IDENTITY if link == WORLD else poses[link], strands))
+    return lengths, rigid
 
 
 def _form(around: WrappingBody | None) -> Hashable:
@@ -163,7 +177,7 @@ def _over_segments(
 
 def _length_and_strands(
     points: _Points, around: WrappingBody | None, segment: _SegmentData
-) -> tuple[Any, list[tuple[np.ndarray, np.ndarray]]]:
+) -> tuple[Any, Strands]:
     """Length of a segment, and the direction and a point of each strand."""
     first, last = points.positions[segment.first], points.positions[segment.last]
     distance, n = distance_and_direction(first, last)
@@ -174,7 +188,7 @@ def _length_and_strands(
 
 def _wrapped(
     points: _Points, around: WrappingBody, segment: _SegmentData, straight: tuple[Any, ...]
-) -> tuple[Any, list[tuple[np.ndarray, np.ndarray]]]:
+) -> tuple[Any, Strands]:
     """Length of a segment that may wrap around a body, and the directions and points of both strands.
 
     straight: both ends, their distance, and the direction. The points of tangency do no work when they slide

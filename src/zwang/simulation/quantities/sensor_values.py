@@ -210,8 +210,11 @@ class SensedState:
             for inertia in m.tree.tendon_inertias:
                 if inertia.name == tendon.name:
                     tension = tension + inertial_tension(self.kinematics, inertia, self.acceleration)
-            for frame, p, pull in spatial_tendons_at(m, self.kinematics).loads(tendon.name):
-                _add_load(loads, body_of_frame(m, frame), p, tension * pull, np.zeros(3, int))
+            for ends, p, pull in spatial_tendons_at(m, self.kinematics).strand_forces(tendon.name):
+                a, b = (body_of_frame(m, frame) for frame in ends)
+                if a != b:
+                    _add_load(loads, a, p, tension * pull, np.zeros(3, int))
+                    _add_load(loads, b, p, -tension * pull, np.zeros(3, int))
 
     def _add_applied_loads(self, loads: dict[str, np.ndarray]) -> None:
         """Add the loads of wrenches and of springs between points."""
