@@ -81,6 +81,20 @@ def test_n_calls_equal_one_call_and_a_rollout_bit_for_bit():
         assert np.array_equal(worlds.q, expected.q[:, -1]) and np.array_equal(worlds.v, expected.v[:, -1])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_steps_of_free_bodies_equal_a_rollout_bit_for_bit(dtype):
+    """Quaternions are normalised in every step, and stay as they are where they are unit quaternions."""
+    inertia = {"mass": 2.0, "inertia": (0.1, 0.3, 0.2)}
+    m = zw.Mechanism(bodies=[zw.Body("a", zw.Free("fa"), **inertia), zw.Body("b", zw.Ball("fb"), **inertia)])
+    worlds = zw.Worlds(m, 8, step=0.01, dtype=dtype)
+    worlds.set(v=np.random.default_rng(0).normal(size=(8, m.nv)))
+    start = worlds.q.copy(), worlds.v.copy()
+    for _ in range(100):
+        worlds.step()
+    found = zw.compile(m, dtype=dtype).rollout(*start, np.zeros((8, m.nv)), steps=100, step=0.01)
+    assert np.array_equal(worlds.q, found.q[:, -1]) and np.array_equal(worlds.v, found.v[:, -1])
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_world_does_not_depend_on_the_others(threads):
     many = zw.Worlds(walker(), 21, threads=threads)

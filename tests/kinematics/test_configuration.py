@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zwang as zw
 from tests.mechanisms import moved, random_mechanism, random_state
 from zwang.algebra import rotations
+from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.kinematics.configuration import (
     configuration_rate,
     difference_configuration,
@@ -46,7 +48,18 @@ def test_steps_at_constant_velocity_add_up_and_keep_unit_quaternions(seed):
     halves = integrate_configuration(tree, integrate_configuration(tree, q, v, 0.3), v, 0.4).astype(float)
     whole = integrate_configuration(tree, q, v, 0.7).astype(float)
     np.testing.assert_allclose(halves, whole, atol=1e-13)
-    np.testing.assert_allclose(normalized_configuration(tree, whole).astype(float), whole, atol=1e-15)
+    assert np.array_equal(normalized_configuration(tree, whole).astype(float), whole)
+
+
+@given(seeds, st.floats(-1, 1))
+def test_configurations_are_normalised_also_where_they_are_nearly_unit(seed, error):
+    _, tree, q, v, _ = state(seed)
+    q = integrate_configuration(tree, q, v, 0.7).astype(float)
+    scaled = q.copy()
+    for link in tree.links:
+        if link.joint.kind == "ball":
+            scaled[link.q] *= 1 + 1e-12 * error
+    np.testing.assert_allclose(normalized_configuration(tree, scaled).astype(float), q, atol=2e-15, rtol=0)
 
 
 @given(seeds)
@@ -92,3 +105,15 @@ def test_a_ball_joint_rotates_as_in_mujoco(seed):
     mujoco.mju_quatIntegrate(expected, w, 0.1)
     found = rotations.multiply(q, rotations.exponential(0.1 * w)).astype(float)
     np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def test_the_derivative_of_a_normalisation_is_that_of_the_sphere():
+    """d(q / |q|) = dq - q (q.dq) for a unit quaternion, which itself stays as it is."""
+    m = zw.Mechanism(bodies=[zw.Body("a", zw.Ball("ball"), mass=1, inertia=(0.1, 0.3, 0.2))])
+    q = np.array([0.5, -0.5, 0.1, 0.7])
+    q /= np.linalg.norm(q)
+    for dq in np.eye(4):
+        with tangents():
+            both = [parts(x) for x in normalized_configuration(m.tree, tangent_array(q, dq))]
+        assert [value for value, _ in both] == list(q)
+        np.testing.assert_allclose([rate for _, rate in both], dq - q * (q @ dq), atol=1e-15)

@@ -14,7 +14,7 @@ import numpy as np
 
 from zwang.algebra import rotations
 from zwang.mechanism.tree import Link, Tree
-from zwang.scalar import sqrt
+from zwang.scalar import equal, sqrt, where
 
 
 def integrate_configuration(tree: Tree, q: Any, v: Any, dt: Any = 1) -> np.ndarray:
@@ -66,9 +66,15 @@ def displacement_rate(tree: Tree, u: Any, v: Any) -> np.ndarray:
 
 
 def normalized_configuration(tree: Tree, q: Any) -> np.ndarray:
-    """The configuration q (nq,) with its quaternions normalised to unit length."""
+    """The configuration q (nq,) with its quaternions normalised to unit length.
+
+    Those of unit length to rounding, as `integrate_configuration` returns them, stay as they are, bit for
+    bit.
+    """
     q = np.asarray(q)
-    return _for_each_link(tree, lambda link: _unit(q[link.q]) if link.joint.kind == "ball" else q[link.q])
+    return _for_each_link(
+        tree, lambda link: _unit_once(q[link.q]) if link.joint.kind == "ball" else q[link.q]
+    )
 
 
 def _for_each_link(tree: Tree, part: Callable[[Link], np.ndarray]) -> np.ndarray:
@@ -111,3 +117,11 @@ def _conjugate(q: np.ndarray) -> np.ndarray:
 
 def _unit(q: np.ndarray) -> np.ndarray:
     return q / sqrt(sum(x * x for x in q))
+
+
+def _unit_once(q: np.ndarray) -> np.ndarray:
+    """q / |q|, or q where |q|^2 is 1 to eight units of rounding: to five it is after a normalisation."""
+    square = sum(x * x for x in q)
+    # r is rounded to zero there, but has the derivatives of (|q|^2 - 1) / 16; |q| = 1 + 8 r - 32 r^2 + O(r^3)
+    r = (1 + (square - 1) / 16) - 1
+    return q / where(equal(r, 0), 1 + 8 * r - 32 * r * r, sqrt(square))
