@@ -281,6 +281,9 @@ def test_a_model_in_python_control_has_the_same_poles_names_and_responses(monkey
         w = np.array([0.3, 2.0, 20.0])
         found = space(1j * w if step is None else np.exp(1j * w * step))
         np.testing.assert_allclose(np.ravel(found), model.frequency_response(w)[:, 0, 0], rtol=1e-9)
+    free = zw.Body("root", zw.Free("root"), mass=1, inertia=(1, 2, 3))
+    m = zw.Mechanism("body", [free], gravity=(0, 0, 0))
+    assert zw.linearize(m, m.neutral).to_control().state_labels[:3] == ["root_x", "root_y", "root_z"]
     monkeypatch.setattr(linear_models, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'zwang\[control\]'"):
         model.to_control()

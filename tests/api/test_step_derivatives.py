@@ -454,3 +454,22 @@ def test_the_kinks_of_adhesive_contacts_in_the_gap_are_marked():
     q[1, 0] = 0.5
     found = zw.compile(m).step_derivatives(q, np.zeros((2, 6)), np.ones((2, 1)))
     assert found.switching.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("control", "width", "switching"), [(0.3, 0, True), (0.31, 0, False), (0.3, 0.1, False)]
+)
+def test_a_muscle_whose_activation_is_its_control_is_switching(control, width, switching):
+    """It activates and deactivates with different time constants, except in a smooth transition."""
+    muscle = zw.Muscle(length_range=(-1, 1), strength=5)
+    actuator = zw.Actuator("m", joint="hinge", muscle=muscle, activation=("muscle", (0.01, 0.04, width)))
+    body = zw.Body("arm", zw.Revolute("hinge", (0, 1, 0)), mass=1, com=(0, 0, -0.3))
+    fast, h = zw.compile(zw.Mechanism("arm", [body], forces=[actuator])), 1e-6
+
+    def after(u):
+        return fast.step([0.1], [0.2], [u], activation=[0.3])[2][0]
+
+    found = fast.step_derivatives([0.1], [0.2], [control], activation=[0.3])
+    sides = [(after(control + d) - after(control)) / d for d in (h, -h)]
+    assert found.switching == switching == (abs(sides[0] - sides[1]) > 0.01)
+    assert min(abs(found.B[2, 0] - side) for side in sides) < 1e-4

@@ -45,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warnings.showwarning = show_warning
         try:
             status = app(arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader, such as `head`, has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            status = 0
         except (ZwangError, OSError) as error:
             print_to_stderr("error", "bold red", _message(error))
             status = 1

@@ -76,10 +76,14 @@ def check_counts(worlds: int, seed: int = 0) -> None:
 
 
 def parse_pairs(texts: Sequence[str] | None) -> dict[str, float]:
-    """A dictionary from texts of the form name=value. Raises LoadError for any other form."""
+    """A dictionary from texts of the form name=value. Raises LoadError for any other form, and for a name
+    that is given twice.
+    """
     found = {}
     for text in texts or ():
         name, equals, value = text.rpartition("=")
+        if name in found:
+            raise LoadError(f"{name!r} has two values, {found[name]:g} and {value}; give one")
         try:
             found[name] = float(value)
         except ValueError:

@@ -28,13 +28,17 @@ from zwang.constraint.impact import any_acting, closes_by_impact, hard_contact_p
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
+from zwang.dynamics.actuators import clipped
 from zwang.dynamics.adhesion import adhesive_pairs
 from zwang.dynamics.gauss import GaussProblem
 from zwang.mechanism.force_elements import Actuator
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
     absolute,
+    clip,
     cond,
     equal,
+    is_zero,
     logical_and,
     logical_not,
     logical_or,
@@ -42,6 +46,7 @@ from zwang.scalar import (
     not_equal,
     where,
 )
+from zwang.simulation.applied_forces import activations, by_name, controls_by_name
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
 from zwang.solver.hard_rows import is_near_change
 from zwang.solver.primal_cost import PrimalCost, RowBlock
@@ -63,6 +68,21 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: An
     if motion.friction is not None:
         changes = logical_or(changes, _breakaway_changes(model, motion.friction))
     return changes
+
+
+def muscle_is_switching(mechanism: Mechanism, z: Any, control: Any) -> Any:
+    """Whether the activation of a muscle is close to its control, where the time constant changes from that
+    of activation to that of deactivation without a smooth transition.
+    """
+    found: Any = 0.0 > 1.0
+    named, states = controls_by_name(mechanism, control), by_name(activations(mechanism), z)
+    for force in mechanism.forces:
+        if isinstance(force, Actuator) and force.activation is not None and force.activation[0] == "muscle":
+            rise, fall, width = force.activation[1]
+            if is_zero(width) and not is_zero(rise - fall):
+                u = clipped(named.get(force.name, 0), force.control_range)
+                found = logical_or(found, absolute(clip(u, 0, 1) - states[force.states[-1]]) < CLOSE)
+    return found
 
 
 def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:

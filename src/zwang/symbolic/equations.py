@@ -137,7 +137,8 @@ def equations(
     The force that a `NonIdeal` constraint prescribes contains a symbol N_NAME for the magnitude of the force
     of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
-    joint. An input whose name a coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
+    joint; with a collar_radius N_NAME_axial is the magnitude of the axial force. An input whose name a
+    coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
     the other quantities have, such as a parameter and a joint, for tendons with
     armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move.

@@ -84,16 +84,27 @@ class LinearModel:
         return self.C @ states + self.D
 
     def to_control(self) -> Any:
-        """The model as a `control.StateSpace`, with the same names.
+        """The model as a `control.StateSpace`, with the same names, but "_" for ".", which it does not allow.
 
         Raises MissingExtraError if the package `control` is not installed.
         """
         if find_spec("control") is None:
             raise MissingExtraError("to_control() needs the package control: pip install 'zwang[control]'")
         control = importlib.import_module("control")
+
+        def without_dots(names: Sequence[str]) -> list[str]:
+            changed: list[str] = []
+            for name in names:
+                new = name.replace(".", "_")
+                while new in changed or (new != name and new in names):
+                    new += "_"
+                changed.append(new)
+            return changed
+
         return control.ss(
             self.A, self.B, self.C, self.D, 0 if self.step is None else self.step,
-            states=list(self.states), inputs=list(self.inputs), outputs=list(self.outputs),
+            states=without_dots(self.states), inputs=without_dots(self.inputs),
+            outputs=without_dots(self.outputs),
         )  # fmt: skip
 
 

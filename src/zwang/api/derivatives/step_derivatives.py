@@ -37,7 +37,7 @@ from zwang.simulation.step_tangent import (
     state_derivative_tangent,
     step_tangent,
 )
-from zwang.simulation.switching import is_switching
+from zwang.simulation.switching import is_switching, muscle_is_switching
 from zwang.solver.linearised import KnownSolutions
 
 STAGES = {"rk4": 4}
@@ -244,7 +244,9 @@ def step_solution(
         if carried is not None and after.row_status is not None:
             carried.keep(after.row_status)
     state, found = _valid(after), [motion.a for motion in after.motions]
-    switching: Any = 0.0 > 1.0 if after.switching is None else after.switching
+    switching = muscle_is_switching(settings.mechanism, before.z, control)
+    if after.switching is not None:
+        switching = logical_or(switching, after.switching)
     if settings.constraint_model is not None:
         model = settings.constraint_model
         switching = reduce(logical_or, [is_switching(model, motion) for motion in after.motions], switching)

@@ -29,8 +29,8 @@ class FrameTask:
     frame: the name of a body or of a frame. weight: one for all rows, or six, of (x, y, z) [1/m] and of the
     rotation vector (rx, ry, rz) [1/rad]; a row of weight 0 is left out. axes: of the rows, "world" or "body",
     the frame's own. gain in (0, 1]: the part of the error that one step shall remove. damping: times the
-    squared weighted error it is added to the Hessian's diagonal (Levenberg-Marquardt). priority: 0 is the
-    first. Raises DescriptionError.
+    squared weighted gain * error it is added to the Hessian's diagonal (Levenberg-Marquardt). priority: 0 is
+    the first. Raises DescriptionError.
     """
 
     frame: str
