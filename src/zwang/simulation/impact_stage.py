@@ -119,7 +119,7 @@ class Evaluation(NamedTuple):
     switching: bool = False
 
 
-class _Memory(NamedTuple):
+class _PartMemory(NamedTuple):
     """What the stages of a part hand on, see `integrator.fixed_step`: whether a contact closes in one of
     them, and the worst statuses so far.
     """
@@ -128,9 +128,9 @@ class _Memory(NamedTuple):
     status: Any
     solver: Any
 
-    def with_stage(self, new: _Memory) -> _Memory:
+    def with_stage(self, new: _PartMemory) -> _PartMemory:
         """The memory after one more stage."""
-        return _Memory(
+        return _PartMemory(
             logical_or(self.closes, new.closes),
             worst_status([self.status, new.status]),
             worst_solver_status([self.solver, new.solver]),
@@ -200,15 +200,15 @@ def step_with_impacts(
     def iterate(s: _Parts) -> _Parts:
         rates: list[PartRate] = []  # of all stages, or of none
 
-        def at(q: Any, v: Any, z: Any, dt: Any, memory: _Memory | None) -> tuple[Any, Any, _Memory]:
+        def at(q: Any, v: Any, z: Any, dt: Any, memory: _PartMemory | None) -> tuple[Any, Any, _PartMemory]:
             rate = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
             if unroll:
                 rates.append(rate)
-            found = _Memory(rate.closes, rate.status, rate.solver)
+            found = _PartMemory(rate.closes, rate.status, rate.solver)
             return rate.v_dot, rate.z_dot, found if memory is None else memory.with_stage(found)
 
         part = PARTS[integrator](at, space._replace(unroll=unroll), s.state, s.size, h, s.elapsed <= 0)
-        found: _Memory = part.memory
+        found: _PartMemory = part.memory
         closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)

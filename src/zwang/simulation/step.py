@@ -208,7 +208,7 @@ def step(
     return result._replace(state=end, status=status, sleep=sleep)
 
 
-class _Memory(NamedTuple):
+class _StageMemory(NamedTuple):
     """What the stages of a step hand on, see `integrator.fixed_step`: the last one, its row statuses, and the
     worst statuses of all so far; these are None for an unconstrained mechanism.
     """
@@ -224,7 +224,7 @@ class _Memory(NamedTuple):
         row_status = self.row_status
         return self.last.acceleration if row_status is None else lambda size, largest: row_status
 
-    def with_stage(self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion) -> _Memory:
+    def with_stage(self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion) -> _StageMemory:
         """The memory after one more stage. Its row statuses overwrite those of the stage before, as a loop
         over the stages carries one array.
         """
@@ -232,7 +232,9 @@ class _Memory(NamedTuple):
         if row_status is not None and new is not None:
             row_status = fori_loop(0, new.shape[0], lambda i, kept: kept.set(i, new[i]), row_status)
         status = worst_status([self.status, found.status])
-        return _Memory(stage, row_status, status, worst_solver_status([self.solver, motion.solver_status]))
+        return _StageMemory(
+            stage, row_status, status, worst_solver_status([self.solver, motion.solver_status])
+        )
 
 
 def _integrated(
@@ -247,7 +249,9 @@ def _integrated(
     unroll = evaluation.tangents or evaluation.switching
     stages: list[StateDerivative] = []  # all stages, or the first
 
-    def derivative(q: Any, v: Any, z: Any, dt: Any, memory: _Memory | None) -> tuple[Any, Any, _Memory]:
+    def derivative(
+        q: Any, v: Any, z: Any, dt: Any, memory: _StageMemory | None
+    ) -> tuple[Any, Any, _StageMemory]:
         """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
         if isinstance(warm_start, KnownSolutions):
             guess: Any = warm_start.of_stage(len(stages))
@@ -261,9 +265,9 @@ def _integrated(
         motion = found.motion
         last = Stage(t + dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
         if motion is None:
-            memory = _Memory(last)
+            memory = _StageMemory(last)
         elif memory is None:
-            memory = _Memory(last, found.row_status, found.status, motion.solver_status)
+            memory = _StageMemory(last, found.row_status, found.status, motion.solver_status)
         else:
             memory = memory.with_stage(last, found, motion)
         return found.v_dot, found.z_dot, memory
