@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from zwang.compiler.frontend.trace import trace
+from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.kept_rollouts import KEPT, KeptRollouts
 from zwang.compiler.runtime.rollout_kernel import run_steps
@@ -51,6 +53,18 @@ def test_shapes_and_strides_may_change_from_call_to_call() -> None:
         expected = run_steps(function, *given, steps=steps, over_time=("force",)).records
         records = rollouts(given, steps, 1, ("force",))
         assert all(np.array_equal(x, expected[name]) for x, name in zip(records, RECORD, strict=True))
+
+
+def test_there_may_be_more_parameters_than_numpy_allows_arrays() -> None:
+    def step(x, *rates):
+        return {"x": [x[0] + sum(rate[0] for rate in rates)]}
+
+    sizes = {"x": (1,)} | {f"rate {k}": (1,) for k in range(70)}
+    function = CompiledFunction(optimise(trace(step, sizes)), cache=False)
+    rollouts, rates = KeptRollouts(function, ("x",)), np.arange(210.0).reshape(70, 3, 1)
+    for _ in range(3):
+        (found,) = rollouts([np.zeros((3, 1)), *rates], 5, 1)
+        assert np.array_equal(found, np.arange(1, 6)[:, None] * rates.sum(0)[:, None])
 
 
 def test_an_error_is_that_of_a_first_call_and_leaves_the_next_call_right() -> None:

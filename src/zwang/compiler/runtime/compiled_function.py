@@ -18,7 +18,7 @@ from zwang.compiler.runtime.direct_call import DirectCall, direct_call
 from zwang.compiler.runtime.kernel import Kernel, inner_loop, int64_array
 from zwang.compiler.runtime.processor import host
 from zwang.compiler.runtime.threads import COMPILE_LOCK, cores
-from zwang.compiler.runtime.ufunc import UniversalFunction
+from zwang.compiler.runtime.ufunc import MAXIMUM_PORTS, UniversalFunction
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.scalar.real import REAL, real_array, remedy_for
 
@@ -58,6 +58,7 @@ class CompiledFunction:
         self.program, self._use_cache = program, cache
         self.dtype, self.lanes, self.threads = execution_settings(dtype, lanes, threads)
         self._inputs, self._outputs = nonempty_ports(program)
+        self._has_ufunc = len(self._inputs) + len(self._outputs) <= MAXIMUM_PORTS
         self._kernels: dict[int, Kernel] = {}
         # Dispatch tables of the inner loops: for unchecked and for checked arguments.
         self._dispatch = int64_array(*[0] * len(DISPATCH))
@@ -177,12 +178,12 @@ class CompiledFunction:
         if not written:  # a mechanism without joints may have no outputs
             return
         worlds = math.prod(written[0].shape[:-1])
-        function = self._ufunc_of_checked_calls(self.kernel(worlds))
+        kernel = self.kernel(worlds)
         failures = self._checked_dispatch[DISPATCH.index("failures")]
-        if worlds > self._max_direct_worlds:
-            self._call_in_threads(arrays, results)
+        if worlds > self._max_direct_worlds or not self._has_ufunc:
+            self._call_as_rollout(arrays, results)
         else:
-            function.call(*nonempty, out=tuple(written))
+            self._ufunc_of_checked_calls(kernel).call(*nonempty, out=tuple(written))
         if self._checked_dispatch[DISPATCH.index("failures")] != failures:
             raise MemoryError("there is not enough memory for the buffers of a block of worlds")
 
@@ -230,8 +231,8 @@ class CompiledFunction:
             )
         return converted
 
-    def _call_in_threads(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """A call as a rollout of one step, whose worlds several threads share."""
+    def _call_as_rollout(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """A call as a rollout of one step, whose worlds several threads share, of any number of ports."""
         worlds, batch = math.prod(results[0].shape[:-1]), results[0].shape[:-1]
         flat = [
             np.broadcast_to(array, (*batch, size)).reshape(worlds, size)

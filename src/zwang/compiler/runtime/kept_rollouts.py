@@ -21,7 +21,7 @@ from zwang.compiler.runtime.direct_call import DirectCall, direct_call
 from zwang.compiler.runtime.kernel import int64_array
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.compiler.runtime.teams import LONGEST_PIECE, WORTH_WAKING
-from zwang.compiler.runtime.ufunc import UniversalFunction
+from zwang.compiler.runtime.ufunc import MAXIMUM_PORTS, UniversalFunction
 
 KEPT = 32  # numbers of steps of a function
 
@@ -34,6 +34,9 @@ class KeptRollouts:
 
     def __init__(self, compiled: CompiledFunction, record: Sequence[str]):
         self.compiled, self.record = compiled, tuple(record)
+        ports = [x for x in compiled.program.inputs if x.size]
+        ports += [x for x in compiled.program.outputs if x.size and x.name in self.record]
+        self._has_ufunc = len(ports) <= MAXIMUM_PORTS
         self._kept: dict[tuple[Any, ...], _RolloutFunction] = {}
 
     def __call__(
@@ -66,7 +69,7 @@ class KeptRollouts:
         )
         if key in self._kept:
             self._kept[key].refresh()
-        elif steps >= every and any(x.size for x in done.records.values()):
+        elif steps >= every and any(x.size for x in done.records.values()) and self._has_ufunc:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
             self._kept[key] = _RolloutFunction(self.compiled, self.record, int(steps), int(every), over_time)
