@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -238,12 +238,22 @@ def _end_difference(
 
 def _point_spring_force(mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics) -> np.ndarray:
     d, J = _end_difference(mechanism, spring, kinematics)
+    return -point_spring_pull(spring, d, lambda: J @ kinematics.v) @ J
+
+
+def point_spring_pull(spring: PointSpring, d: np.ndarray, speed: Callable[[], np.ndarray]) -> np.ndarray:
+    """The force (3,) [N] of a spring on its first end, at the difference d (3,) [m] of its ends.
+
+    speed: the time derivative (3,) of d [m/s], which only damping asks for.
+    """
     if spring.is_linear:
-        return -(spring.stiffness * d) @ J
+        return spring.stiffness * d
     distance = sqrt(d @ d)
-    moment = np.array([divide(x, distance) for x in d]) @ J
-    tension = spring.stiffness * (distance - spring.length) + spring.damping * (moment @ kinematics.v)
-    return -tension * moment
+    direction = np.array([divide(x, distance) for x in d])
+    tension = spring.stiffness * (distance - spring.length)
+    if not is_zero(spring.damping):
+        tension = tension + spring.damping * (direction @ speed())
+    return tension * direction
 
 
 def _tendon_force(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) -> np.ndarray:

@@ -23,6 +23,7 @@ from zwang.dynamics.forward_dynamics import free_accelerations_of
 from zwang.dynamics.generalised_forces import (
     actuator_forces_of,
     clip_to_actuator_ranges,
+    point_spring_pull,
     spring_energy,
     tendon_tension,
 )
@@ -37,7 +38,7 @@ from zwang.mechanism.force_elements import Actuator, PointSpring, Wrench
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import clip, divide, less, maximum, minimum, sqrt, where
+from zwang.scalar import clip, less, maximum, minimum, sqrt, where
 from zwang.simulation.applied_forces import activations, applied_forces, by_name, controls_by_name
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem, has_nonideal_constraints
 from zwang.simulation.constraint_stage import constraint_model_of, solved
@@ -232,14 +233,12 @@ class SensedState:
     def _add_spring_load(self, loads: dict[str, np.ndarray], spring: PointSpring) -> None:
         """Add the load of a spring between two points, which pulls each towards the other."""
         (_, a), (_, b) = (self._point(*end) for end in (spring.a, spring.b))
-        u, w = (self._point_velocity(*end) for end in (spring.a, spring.b))
-        d = b - a
-        if spring.is_linear:
-            pull = spring.stiffness * d
-        else:
-            length = sqrt(d @ d)
-            n = np.array([divide(x, length) for x in d])
-            pull = (spring.stiffness * (length - spring.length) + spring.damping * (n @ (w - u))) * n
+
+        def speed() -> np.ndarray:
+            u, w = (self._point_velocity(*end) for end in (spring.a, spring.b))
+            return w - u
+
+        pull = point_spring_pull(spring, b - a, speed)
         for body, p, force in ((spring.a[0], a, pull), (spring.b[0], b, -pull)):
             _add_load(loads, body, p, force, np.zeros(3, int))
 
