@@ -10,7 +10,7 @@ import numpy as np
 
 import zwang as zw
 from tests.mechanisms import random_state
-from zwang.dynamics.actuators import activation_derivatives
+from zwang.dynamics.actuators import Inputs, activation_derivatives
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import link_poses, placement_pose
@@ -81,7 +81,12 @@ def assert_same_actuators(
     close(ours, theirs, "actuator forces", tolerance)
     if activation:
         states = (old, q, v), (new, q[iq], v[iv])
-        a, b = (activation_derivatives(m, Kinematics(m.tree, *at), control, activation) for m, *at in states)
+        a, b = (
+            activation_derivatives(
+                m, Kinematics(m.tree, *at), Inputs(control, activation, 0, m.options.timestep)
+            )
+            for m, *at in states
+        )
         close([a[n] for n in activation], [b[n] for n in activation], "activations", tolerance)
 
 

@@ -9,7 +9,7 @@ import pytest
 import zwang as zw
 from tests.cases import case
 from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of, written
-from zwang.dynamics.actuators import activation_derivatives
+from zwang.dynamics.actuators import Inputs, activation_derivatives
 from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
@@ -111,7 +111,8 @@ def test_random_models(seed, tmp_path):
         names = [name for i, name in enumerate(mechanism.inputs) if model.actuator_actadr[i] >= 0]
         activation = dict(zip(names, data.act, strict=True))
         close(actuator_forces(mechanism, q, v, control, activation), data.qfrc_actuator)
-        rates = activation_derivatives(mechanism, Kinematics(mechanism.tree, q, v), control, activation)
+        inputs = Inputs(control, activation, 0, mechanism.options.timestep)
+        rates = activation_derivatives(mechanism, Kinematics(mechanism.tree, q, v), inputs)
         close([rates[name] for name in names], data.act_dot) if names else None
         for site in range(model.nsite):
             pose = frame_pose(mechanism.tree, q, model.site(site).name)

@@ -49,10 +49,9 @@ def warm_start_of(codes):
 def solution(at, codes):
     """Gauss's problem at q, v, u, on floats."""
     q, v, u = at
-    tau = applied_forces(mechanism(), Kinematics(mechanism().tree, q, v), np.zeros(0), u)
-    return solve_constrained(
-        mechanism(), q, v, tau, start=None if codes is None else warm_start_of(codes)
-    ).solution
+    m, start = mechanism(), None if codes is None else warm_start_of(codes)
+    tau = applied_forces(m, Kinematics(m.tree, q, v), np.zeros(0), u, 0, m.options.timestep)
+    return solve_constrained(m, q, v, tau, start=start).solution
 
 
 def row_statuses(found):

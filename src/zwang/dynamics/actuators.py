@@ -39,45 +39,42 @@ class Drive(NamedTuple):
     t: Any = 0
 
 
-def drive_of(
-    mechanism: Mechanism,
-    actuator: Actuator,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any] | None,
-    t: Any = 0,
-) -> Drive:
-    """What drives an actuator, by the inputs and the activations by name, 0 where omitted."""
-    states = tuple((activation or {}).get(name, 0) for name in actuator.states)
-    return Drive(control.get(actuator.name, 0), states, mechanism.options.timestep, t)
+class Inputs(NamedTuple):
+    """The inputs of all actuators: controls and states by name, 0 where omitted, the time t [s], and the size
+    h [s] of the time step, on which controllers and early activations depend.
+    """
+
+    control: Mapping[str, Any]
+    activation: Mapping[str, Any]
+    t: Any
+    h: Any
+
+    def drive(self, actuator: Actuator) -> Drive:
+        """What drives one actuator."""
+        states = tuple(self.activation.get(name, 0) for name in actuator.states)
+        return Drive(self.control.get(actuator.name, 0), states, self.h, self.t)
 
 
 def actuator_outputs(
-    mechanism: Mechanism,
-    kinematics: Kinematics,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any] | None = None,
-    t: Any = 0,
+    mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs
 ) -> dict[str, ActuatorOutput]:
-    """By name the output of every actuator and motor, at the inputs and the activations by name, 0 where
-    omitted, and the time t [s].
-    """
+    """By name the output of every actuator and motor."""
     own = [f for f in mechanism.forces if isinstance(f, Actuator)]
-    outputs = outputs_of(mechanism, own, kinematics, (control, activation, t))
+    outputs = outputs_of(mechanism, own, kinematics, inputs)
     for force in mechanism.forces:
         if isinstance(force, Motor):
-            outputs[force.name] = _motor_output(mechanism, force, kinematics, control.get(force.name, 0))
+            control = inputs.control.get(force.name, 0)
+            outputs[force.name] = _motor_output(mechanism, force, kinematics, control)
     return outputs
 
 
 def outputs_of(
-    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, at: tuple[Any, ...]
+    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, inputs: Inputs
 ) -> dict[str, ActuatorOutput]:
     """By name the outputs of these actuators, which are all or none of those on each tendon with an
     `actuator_range`.
-
-    at: (control, activation, t) as for `actuator_outputs`.
     """
-    free = _unlimited_outputs(mechanism, actuators, kinematics, at)
+    free = _unlimited_outputs(mechanism, actuators, kinematics, inputs)
     scales = _tendon_scales(mechanism, tendon_forces(actuators, free))
     found = {}
     for actuator in actuators:
@@ -97,14 +94,14 @@ def tendon_forces(actuators: Sequence[Actuator], outputs: Mapping[str, ActuatorO
 
 
 def _unlimited_outputs(
-    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, at: tuple[Any, ...]
+    mechanism: Mechanism, actuators: Sequence[Actuator], kinematics: Kinematics, inputs: Inputs
 ) -> dict[str, ActuatorOutput]:
     """`outputs_of` actuators whose forces are within no range."""
     arms, found = transmissions(mechanism, actuators, kinematics), {}
     for actuator in actuators:
         length, moment = arms[actuator.name]
         speed = moment @ kinematics.v
-        force = _unlimited_force(mechanism, actuator, length, speed, drive_of(mechanism, actuator, *at))
+        force = _unlimited_force(mechanism, actuator, length, speed, inputs.drive(actuator))
         found[actuator.name] = ActuatorOutput(length, speed, force, moment)
     return found
 
@@ -152,14 +149,8 @@ def actuator_input(actuator: Actuator, drive: Drive) -> Any:
     return advanced_state(actuator, _activation_rate(actuator, drive), drive.states[-1], drive.h)
 
 
-def activation_derivatives(
-    mechanism: Mechanism,
-    kinematics: Kinematics,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any],
-    t: Any = 0,
-) -> dict[str, Any]:
-    """Time derivative, by name, of every state of an actuator, at the time t [s].
+def activation_derivatives(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> dict[str, Any]:
+    """Time derivative, by name, of every state of an actuator.
 
     That of an activation is u for an integrator, (u - activation) / time constant for a filter, and
     `activation_derivative` for a muscle. That of a state of a controller is its change over a time step, by
@@ -171,7 +162,7 @@ def activation_derivatives(
     for force in mechanism.forces:
         if not isinstance(force, Actuator) or not force.states:
             continue
-        drive = drive_of(mechanism, force, control, activation, t)
+        drive = inputs.drive(force)
         rates = []
         if force.name in lengths and force.pid is not None:
             rates += _pid_rates(force, force.pid, lengths[force.name], drive)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.dynamics.actuators import actuator_outputs, clipped
+from zwang.dynamics.actuators import Inputs, actuator_outputs, clipped
 from zwang.dynamics.ellipsoid_drag import ellipsoid_force
 from zwang.dynamics.fluid_drag import drag_force
 from zwang.dynamics.transmissions import on_joint
@@ -73,45 +73,35 @@ def actuator_forces(
     control: Mapping[str, Any],
     activation: Mapping[str, Any] | None = None,
     t: Any = 0,
+    h: Any = None,
 ) -> np.ndarray:
     """Generalised forces tau (nv,) [N m or N] of motors, actuators and wrenches with an input, and of the
     gravity compensation that actuators carry.
 
     q (nq,), v (nv,): configuration and generalised velocities. control: the inputs by name, 0 where omitted.
-    activation: by the names of the states of actuators, 0 where omitted. t [s]: the time.
+    activation: by the names of the states of actuators, 0 where omitted. t [s]: the time. h [s]: the step
+    size, by default that of the options.
     """
-    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), control, activation, t)
+    inputs = Inputs(control, activation or {}, t, mechanism.options.timestep if h is None else h)
+    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), inputs)
 
 
-def actuator_forces_of(
-    mechanism: Mechanism,
-    kinematics: Kinematics,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any] | None = None,
-    t: Any = 0,
-) -> np.ndarray:
+def actuator_forces_of(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:
     """`actuator_forces` at the state of a record of kinematics."""
-    tau = unclipped_actuator_forces(mechanism, kinematics, control, activation, t)
-    return clip_to_actuator_ranges(mechanism, tau)
+    return clip_to_actuator_ranges(mechanism, unclipped_actuator_forces(mechanism, kinematics, inputs))
 
 
-def unclipped_actuator_forces(
-    mechanism: Mechanism,
-    kinematics: Kinematics,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any] | None = None,
-    t: Any = 0,
-) -> np.ndarray:
+def unclipped_actuator_forces(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:
     """`actuator_forces` before they are clipped to the `actuator_range` of their joints."""
     tau = np.array([0] * mechanism.nv)
-    outputs = actuator_outputs(mechanism, kinematics, control, activation, t)
+    outputs = actuator_outputs(mechanism, kinematics, inputs)
     for force in mechanism.forces:
         match force:
             case Motor() | Actuator():
                 output = outputs[force.name]
                 tau = tau + output.force * output.moment
             case Wrench(input=str() as name):
-                tau = tau + control.get(name, 0) * wrench_force(mechanism, force, kinematics)
+                tau = tau + inputs.control.get(name, 0) * wrench_force(mechanism, force, kinematics)
             case GravityCompensation() if mechanism.inputs:
                 tau = tau + _compensation_force(mechanism, force, kinematics, by_actuators=True)
     return tau

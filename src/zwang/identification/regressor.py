@@ -15,6 +15,7 @@ from zwang.api.compilation.cache_key import IdentityKey
 from zwang.api.compilation.closed_loops import loop_closure
 from zwang.api.compilation.compiled import compile_function
 from zwang.compiler.derivatives.differentiate import jacobian, vjp
+from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
@@ -191,7 +192,9 @@ def _column(
             sensors=(),
         )
         if parameter.kind == MOTOR:
-            return -unclipped_actuator_forces(unit, kinematics, inputs)
+            return -unclipped_actuator_forces(
+                unit, kinematics, Inputs(inputs, {}, 0, mechanism.options.timestep)
+            )
         return -passive_forces_of(unit, kinematics)
     column: list[Any] = [0] * mechanism.nv
     joint = mechanism.joint(parameter.of)

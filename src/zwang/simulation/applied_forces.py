@@ -5,14 +5,13 @@ actuators.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from zwang.constraint.bearings import BearingLoads, ReleasedMechanism
 from zwang.constraint.hard import rheonomic_constraints
-from zwang.dynamics.actuators import activation_derivatives, advanced_state
+from zwang.dynamics.actuators import Inputs, activation_derivatives, advanced_state
 from zwang.dynamics.generalised_forces import (
     actuator_forces_of,
     clip_to_actuator_ranges,
@@ -24,18 +23,18 @@ from zwang.mechanism.mechanism import Mechanism
 
 
 def applied_forces(
-    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
+    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any, h: Any
 ) -> np.ndarray:
     """The applied generalised force tau (nv,) [N m, N] at the time t [s]: passive and actuator forces.
 
+    h [s]: the size of the time step, for `Inputs`.
     For a mechanism without inputs the control is itself the generalised force of the actuators. Both are
     clipped to the actuator ranges of the joints.
     """
     passive = passive_forces_of(mechanism, kinematics)
     if not mechanism.inputs:
         return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
-    named = controls_by_name(mechanism, control), by_name(activations(mechanism), z)
-    return passive + actuator_forces_of(mechanism, kinematics, *named, t)
+    return passive + actuator_forces_of(mechanism, kinematics, inputs_by_name(mechanism, z, control, t, h))
 
 
 def time_dependent_parts(mechanism: Mechanism) -> list[str]:
@@ -50,24 +49,21 @@ def time_dependent_parts(mechanism: Mechanism) -> list[str]:
     ]
 
 
-def with_time_step(mechanism: Mechanism, h: Any) -> Mechanism:
-    """The mechanism with the time step h [s] in its options, if forces of actuators depend on it."""
-    depends = any(f.early or f.pid is not None for f in _actuators_with_states(mechanism))
-    if not depends or mechanism.options.timestep == h:
-        return mechanism
-    return mechanism.replace(options=replace(mechanism.options, timestep=h))
-
-
 def bearing_loads_of(
-    released: ReleasedMechanism | None, q: Any, v: Any, z: Any, control: Any, t: Any = 0
+    released: ReleasedMechanism | None, q: Any, v: Any, z: Any, control: Any, t: Any, h: Any
 ) -> BearingLoads | None:
     """The applied forces of the released mechanism of the joints with Coulomb friction, if there are any."""
     if released is None:
         return None
     own = np.asarray(control) if released.mechanism.inputs else released.velocities(control)
     kinematics = Kinematics(released.mechanism.tree, released.configuration(q), released.velocities(v))
-    applied = applied_forces(released.mechanism, kinematics, z, own, t)
+    applied = applied_forces(released.mechanism, kinematics, z, own, t, h)
     return BearingLoads(released, applied)
+
+
+def inputs_by_name(mechanism: Mechanism, z: Any, control: Any, t: Any, h: Any) -> Inputs:
+    """The inputs of all actuators at the states z (nz,), the control (nu,), the time and the step size."""
+    return Inputs(controls_by_name(mechanism, control), by_name(activations(mechanism), z), t, h)
 
 
 def controls_by_name(mechanism: Mechanism, control: Any) -> Mapping[str, Any]:
@@ -83,14 +79,16 @@ def activations(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def activation_rate(
-    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any = 0
+    mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any, h: Any
 ) -> np.ndarray:
-    """The time derivative z_dot (nz,) of the states of actuators [1/s], at the time t [s]."""
+    """The time derivative z_dot (nz,) of the states of actuators [1/s], at the time t [s].
+
+    h [s]: the size of the time step, for `Inputs`.
+    """
     names = activations(mechanism)
     if not names:
         return np.zeros(0)
-    controls = controls_by_name(mechanism, control)
-    rates = activation_derivatives(mechanism, kinematics, controls, by_name(names, z), t)
+    rates = activation_derivatives(mechanism, kinematics, inputs_by_name(mechanism, z, control, t, h))
     return np.array([rates[name] for name in names])
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from zwang.dynamics.actuators import (
     ActuatorOutput,
     Drive,
+    Inputs,
     actuator_input,
-    drive_of,
     outputs_of,
     tendon_forces,
 )
@@ -52,28 +52,25 @@ def is_linear(mechanism: Mechanism) -> bool:
 def damping_matrix(
     mechanism: Mechanism,
     kinematics: Kinematics,
-    control: Mapping[str, Any],
-    activation: Mapping[str, Any],
+    inputs: Inputs,
     full_slopes: Collection[str] = (),
-    t: Any = 0,
 ) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons, actuators and fluids, without the slope of the bias forces.
 
-    control, activation: by name of the input. full_slopes: the bodies whose slope of the forces of a fluid
-    around ellipsoids is complete; that of all others is the symmetric part. t [s]: the time.
+    full_slopes: the bodies whose slope of the forces of a fluid
+    around ellipsoids is complete; that of all others is the symmetric part.
     Source: MuJoCo documentation, Computation, "implicitfast".
     """
     D = np.diag(joint_damping(mechanism, kinematics.v))
     # actuators: D -= (d force / d velocity) r r^T, with the moment arm r (nv,)
-    at = (control, activation, t)
-    outputs = _outputs(mechanism, kinematics, at)
+    outputs = _outputs(mechanism, kinematics, inputs)
     for force in mechanism.forces:
         if isinstance(force, Actuator):
             if not _depends_on_velocity(force):
                 continue
             output = outputs[force.name]
-            slope = _force_slope(force, output, drive_of(mechanism, force, *at))
-            slope = _unless_saturated(mechanism, force, slope, outputs, (kinematics, *at))
+            slope = _force_slope(force, output, inputs.drive(force))
+            slope = _unless_saturated(mechanism, force, slope, outputs, (kinematics, inputs))
             if not is_zero(slope):
                 D = D - slope * np.outer(output.moment, output.moment)
         elif isinstance(force, FluidDrag):
@@ -92,14 +89,14 @@ def damping_matrix(
     return D
 
 
-def _outputs(mechanism: Mechanism, kinematics: Kinematics, at: tuple[Any, ...]) -> dict[str, ActuatorOutput]:
+def _outputs(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> dict[str, ActuatorOutput]:
     """The outputs of the actuators whose forces depend on the velocity, and of those beside them on tendons
     with an `actuator_range`.
     """
     limited = {t.name for t in mechanism.tendons if t.actuator_range is not None}
     actuators = [f for f in mechanism.forces if isinstance(f, Actuator)]
     needed = [f for f in actuators if _depends_on_velocity(f) or f.tendon in limited]
-    return outputs_of(mechanism, needed, kinematics, at)
+    return outputs_of(mechanism, needed, kinematics, inputs)
 
 
 def _unless_saturated(
@@ -107,7 +104,7 @@ def _unless_saturated(
     actuator: Actuator,
     slope: Any,
     outputs: Mapping[str, ActuatorOutput],
-    at: tuple[Any, ...],
+    at: tuple[Kinematics, Inputs],
 ) -> Any:
     """The slope; 0 while the total actuator force of its joint or its tendon is at a limit of the
     `actuator_range` there.

@@ -32,7 +32,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
 from zwang.scalar import is_zero
-from zwang.simulation.applied_forces import activations, by_name, controls_by_name
+from zwang.simulation.applied_forces import inputs_by_name
 from zwang.simulation.constraint_stage import ConstrainedMotion
 from zwang.simulation.damping import damping_matrix, is_linear, joint_damping
 from zwang.simulation.step_settings import StepSettings
@@ -166,15 +166,14 @@ def _damping_of_all_forces(
     s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any
 ) -> np.ndarray:
     """D (nv, nv) of joint dampers, tendons and actuators."""
-    activation = by_name(activations(s.mechanism), z)
+    inputs = inputs_by_name(s.mechanism, z, control, t, s.h)
     if s.integrator == "implicit":
         full_slopes = {body.name for body in s.mechanism.bodies}
     else:  # the matrix is symmetric, but for single free bodies
         links = {free.number for free in standalone_free_bodies(s.mechanism)}
         placement = s.mechanism.tree.placement
         full_slopes = {body.name for body in s.mechanism.bodies if placement(body.name).link in links}
-    controls = controls_by_name(s.mechanism, control)
-    return damping_matrix(s.mechanism, kinematics, controls, activation, full_slopes, t)
+    return damping_matrix(s.mechanism, kinematics, inputs, full_slopes)
 
 
 ACCELERATIONS: dict[str, Callable[..., np.ndarray]] = {

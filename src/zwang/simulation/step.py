@@ -52,7 +52,6 @@ from zwang.simulation.applied_forces import (
     applied_forces,
     bearing_loads_of,
     next_activation,
-    with_time_step,
 )
 from zwang.simulation.constraint_stage import (
     ConstrainedMotion,
@@ -158,7 +157,6 @@ def step_settings(
     "baumgarte".
     coordinate_reduction: False, True, or the independent velocities; see `zw.simulate`.
     """
-    mechanism = with_time_step(mechanism, h)
     constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
     constraint_model = constraint_model_of(mechanism, h, stabilization, coordinate_reduction)
@@ -371,13 +369,13 @@ def state_derivative(
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
     # 2., 3. passive and actuator forces
-    tau = applied_forces(s.mechanism, kinematics, z, control, t)
+    tau = applied_forces(s.mechanism, kinematics, z, control, t, s.h)
     # 4. activation dynamics
-    z_dot = activation_rate(s.mechanism, kinematics, z, control, t)
+    z_dot = activation_rate(s.mechanism, kinematics, z, control, t, s.h)
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau, t), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t)
+    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t, s.h)
     motion = constrained_motion(
         s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings
     )

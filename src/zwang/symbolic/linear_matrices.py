@@ -154,8 +154,9 @@ def _residuals(
 def _driven(m: Mechanism, at: LinearisationState) -> tuple[np.ndarray, np.ndarray]:
     """The applied forces (nv,) and z_dot (nz,)."""
     kinematics = Kinematics(m.tree, at.q, at.v)
-    applied = applied_forces(m, kinematics, at.z, at.u, at.t)
-    rate = activation_rate(m, kinematics, at.z, at.u, at.t) if activations(m) else np.zeros(0, int)
+    driven = at.z, at.u, at.t, m.options.timestep
+    applied = applied_forces(m, kinematics, *driven)
+    rate = activation_rate(m, kinematics, *driven) if activations(m) else np.zeros(0, int)
     return applied, rate
 
 

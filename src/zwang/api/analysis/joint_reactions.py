@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zwang.algebra.rotations import cross
 from zwang.api.arguments import validation
 from zwang.constraint.context import row_context
+from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import Load
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
 from zwang.errors import StateError, UnknownNameError
@@ -99,7 +100,8 @@ def joint_reactions(
         bearings=bearing_loads(m, q, v, controls),
     )  # fmt: skip
     poses = kinematics.poses
-    loads, on_bodies = loads_on_bodies(row_context(m, kinematics, time=time), solution, controls)
+    inputs = Inputs(controls, {}, time, m.options.timestep)
+    loads, on_bodies = loads_on_bodies(row_context(m, kinematics, time=time), solution, inputs)
     loads += [load for by_body in on_bodies.values() for load in by_body.values()]
     a = np.asarray(solution.solution.acceleration, float)
     return Reactions(

@@ -9,7 +9,6 @@ import numpy as np
 from zwang.api.analysis.contacts import flat_contacts
 from zwang.api.batch.observation import state_sizes, substituted
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import with_time_step
 from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 
 SENSORS, CONTACTS = "sensors", "contacts"
@@ -43,5 +42,4 @@ class PresentQuantities(NamedTuple):
 
     def _state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any) -> SensedState:
         m, _ = substituted(self.mechanism, self.names, params)
-        m = with_time_step(m, self.h)
         return SensedState(m, clock[0] * self.h, q, v, z, u, self.h)

@@ -18,7 +18,7 @@ from zwang.kinematics.tendon_length import spatial_tendons_at, tendon_length
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_scalar, where
-from zwang.simulation.applied_forces import activations, with_time_step
+from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 
@@ -53,8 +53,7 @@ class WorldView:
         self._last_stage = last_stage
         self.is_initial = before is None
         self.before = self if before is None else before
-        at_step = mechanism if h is None else with_time_step(mechanism, h)
-        self._sensed = SensedState(at_step, *state, h, known_acceleration=known_acceleration)
+        self._sensed = SensedState(mechanism, *state, h, known_acceleration=known_acceleration)
         # known before an observation reads it in a branch first: what is not read is no part of the program
         self._kinematics = self._sensed.kinematics.with_computed_poses()
         _ = self._kinematics.velocities, spatial_tendons_at(mechanism, self._kinematics)

@@ -61,7 +61,7 @@ from zwang.kinematics.configuration import (
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import without_derivatives
-from zwang.simulation.applied_forces import activation_rate, next_activation, with_time_step
+from zwang.simulation.applied_forces import activation_rate, next_activation
 from zwang.simulation.contact_power import contact_power
 from zwang.simulation.step import step
 from zwang.solver.linearised import KnownSolutions
@@ -235,10 +235,10 @@ def _acceleration(m: Mechanism, options: tuple[float, str], values: Values) -> n
 def _end(m: Mechanism, options: tuple[float, str], values: Values) -> np.ndarray:
     """The configuration and the activations after a step, as functions of the velocities there."""
     h = options[0]
-    m, before = with_time_step(m, h), _displaced(m, values)
+    before = _displaced(m, values)
     q = integrate_configuration(m.tree, before.q, values[NEXT_VELOCITY], h)
     kinematics, t = Kinematics(m.tree, before.q, before.v), time_of(values)
-    rate = activation_rate(m, kinematics, before.z, values["control"], 0 if t is None else t)
+    rate = activation_rate(m, kinematics, before.z, values["control"], 0 if t is None else t, h)
     z = next_activation(m, before.z, rate, h)
     return np.concatenate([_in_tangent_space(m, q), z])
 

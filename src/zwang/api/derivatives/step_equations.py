@@ -107,7 +107,7 @@ def step_equations(
     m, (a, b) = s.mechanism, accelerations
     base = kinematics.with_inertias_of(with_base_parameters(m.tree))
     M, h_D = crba_of(kinematics), implicit_damping(s, kinematics, z, control, t)
-    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control, t)
+    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control, t, s.h)
     if h_D is None:
         return StepEquations(force, None, M, None)
     if s.constraint_model is None:

@@ -225,7 +225,7 @@ def _derivatives(
         for columns in ([by_q @ rate for rate in rates], by_v.T)
     )
     t = 0 if system.time is None else system.time
-    z = next_activation(m, state.z, activation_rate(m, system.kinematics, state.z, control, t), s.h)
+    z = next_activation(m, state.z, activation_rate(m, system.kinematics, state.z, control, t, s.h), s.h)
     of_z = system.by_columns(z) if nz else np.zeros((0, system.columns), int)
     total: Any = 0.0
     fixed = ((by_q, 0, 0), (np.eye(nv, dtype=int), nv, nv), (of_z, 2 * nv, 0))

@@ -23,7 +23,7 @@ from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import TraceError
 from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import activations, with_time_step
+from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import ControlFunction, PrescribedControl, control_names
 from zwang.simulation.events import NamedEvent, event_values_in_python
@@ -166,7 +166,7 @@ def compiled_derived_quantities(
     """The `state_quantities` as a compiled function of t (1,), q, v, z, u, and the parameters."""
 
     def function(t: Any, q: Any, v: Any, z: Any, u: Any, *values: Any) -> Mapping[str, Any]:
-        m = with_time_step(_with(mechanism, params, values), wanted.h)
+        m = _with(mechanism, params, values)
         return state_quantities(m, wanted, t[0], q, v, z, u)
 
     return compile_function(function, {"time": 1, **_sizes(mechanism, params)})

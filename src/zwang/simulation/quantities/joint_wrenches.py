@@ -5,7 +5,7 @@ All functions run on any scalar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from zwang.algebra.rotations import cross
 from zwang.constraint.body_loads import constraint_loads
 from zwang.constraint.context import RowContext
+from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import BODY_CONSTRAINTS, Load, free_body_diagram, subtree_loads
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import actuator_forces_of, passive_forces_of
 from zwang.errors import DescriptionError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.velocities import propagate_accelerations
@@ -96,18 +97,16 @@ def inertial_loads(kinematics: Kinematics, a: Any) -> list[Load]:
 def loads_on_bodies(
     context: RowContext,
     found: ConstrainedSolution,
-    controls: Mapping[str, Any],
-    activation: Mapping[str, Any] | None = None,
+    inputs: Inputs,
 ) -> tuple[list[Load], BodyLoads]:
     """The loads of forces that act on bodies, and those of constraints and contacts, by name and body.
 
-    found: Gauss's problem and its solution. controls: values of the inputs, by name. activation: of the
-    actuators, by name.
+    found: Gauss's problem and its solution.
     """
     mechanism, kinematics = context.mechanism, context.kinematics
     free = free_body_diagram(mechanism, kinematics.poses, kinematics.v)
-    applied = passive_forces(free.mechanism, free.q, free.v)
-    applied = applied + actuator_forces(free.mechanism, free.q, free.v, controls, activation, context.time)
+    at = free.mechanism, Kinematics(free.mechanism.tree, free.q, free.v)
+    applied = passive_forces_of(*at) + actuator_forces_of(*at, inputs)
     forces = {
         c.name: f
         for c, f in forces_of_constraints(context, found.solution)

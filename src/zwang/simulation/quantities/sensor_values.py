@@ -17,7 +17,7 @@ from zwang.constraint.context import row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows import Rows
 from zwang.dynamics import sensed_motion as motion
-from zwang.dynamics.actuators import ActuatorOutput, actuator_outputs
+from zwang.dynamics.actuators import ActuatorOutput, Inputs, actuator_outputs
 from zwang.dynamics.energy import kinetic_energy_of, potential_energy_of
 from zwang.dynamics.forward_dynamics import free_accelerations_of
 from zwang.dynamics.generalised_forces import (
@@ -39,7 +39,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
 from zwang.scalar import clip, less, maximum, minimum, sqrt, where
-from zwang.simulation.applied_forces import activations, applied_forces, by_name, controls_by_name
+from zwang.simulation.applied_forces import applied_forces, inputs_by_name
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem, has_nonideal_constraints
 from zwang.simulation.constraint_stage import constraint_model_of, solved
 from zwang.simulation.impact_stage import has_hard_contacts
@@ -58,10 +58,11 @@ from zwang.solver.solution import Solution
 class SensedState:
     """One state of a mechanism with the quantities that its sensors need, each computed at its first use.
 
-    time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. h [s]: the step size that
-    softness uses. stabilization: of hard constraints. known_acceleration: the solution of Gauss's problem
-    (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard constraints. start: of
-    the constraint solver; for a state of tangents its known solution (`zwang.solver.linearised`).
+    time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. h [s]: the step size,
+    by default that of the options. stabilization: of hard constraints. known_acceleration: the solution of
+    Gauss's problem (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard
+    constraints. start: of the constraint solver; for a state of tangents its known solution
+    (`zwang.solver.linearised`).
     """
 
     mechanism: Mechanism
@@ -83,25 +84,27 @@ class SensedState:
     @cached_property
     def actuator_outputs(self) -> dict[str, ActuatorOutput]:
         """Length, velocity and force of every actuator and motor."""
-        return actuator_outputs(self.mechanism, self.kinematics, *self._named, self.time)
+        return actuator_outputs(self.mechanism, self.kinematics, self._inputs)
 
     @cached_property
-    def _named(self) -> tuple[Any, Any]:
-        """Control and activation by name."""
-        m = self.mechanism
-        return controls_by_name(m, self.control), by_name(activations(m), self.activation)
+    def _inputs(self) -> Inputs:
+        """What drives the actuators."""
+        return inputs_by_name(self.mechanism, self.activation, self.control, self.time, self._step_size)
+
+    @property
+    def _step_size(self) -> Any:
+        return self.mechanism.options.timestep if self.h is None else self.h
 
     @cached_property
     def actuator_force(self) -> np.ndarray:
         """The generalised force (nv,) of all actuators [N m, N]."""
         if not self.mechanism.inputs:
             return clip_to_actuator_ranges(self.mechanism, np.asarray(self.control))
-        return actuator_forces_of(self.mechanism, self.kinematics, *self._named, self.time)
+        return actuator_forces_of(self.mechanism, self.kinematics, self._inputs)
 
     @cached_property
     def _constraint_model(self) -> Any:
-        h = self.mechanism.options.timestep if self.h is None else self.h
-        return constraint_model_of(self.mechanism, h, self.stabilization)
+        return constraint_model_of(self.mechanism, self._step_size, self.stabilization)
 
     @cached_property
     def solution(self) -> ConstrainedSolution | None:
@@ -112,7 +115,8 @@ class SensedState:
 
     @cached_property
     def _applied_force(self) -> np.ndarray:
-        return applied_forces(self.mechanism, self.kinematics, self.activation, self.control, self.time)
+        driven = self.activation, self.control, self.time, self._step_size
+        return applied_forces(self.mechanism, self.kinematics, *driven)
 
     @cached_property
     def acceleration(self) -> np.ndarray:
@@ -222,7 +226,7 @@ class SensedState:
         for force in self.mechanism.forces:
             if isinstance(force, Wrench):
                 R, p = self._point(force.body, force.point)
-                factor = 1 if force.input is None else self._named[0].get(force.input, 0)
+                factor = 1 if force.input is None else self._inputs.control.get(force.input, 0)
                 parts = [factor * np.array(x) for x in (force.force, force.torque)]
                 if force.axes == "body":
                     parts = [R @ x for x in parts]

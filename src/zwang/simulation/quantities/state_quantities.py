@@ -21,11 +21,9 @@ from zwang.errors import SolveError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import (
-    activations,
     applied_forces,
     bearing_loads_of,
-    controls_by_name,
-    with_time_step,
+    inputs_by_name,
 )
 from zwang.simulation.constrained import ConstrainedSolution, gauss_problem
 from zwang.simulation.constraint_stage import constraint_model_of, solved
@@ -48,8 +46,7 @@ KEYS = (
 def state_quantities(
     mechanism: Mechanism, wanted: RecordedQuantities, t: Any, q: Any, v: Any, z: Any, u: Any
 ) -> dict[str, np.ndarray]:
-    """The quantities named by `KEYS` at the time t [s], in the state (q, v, z), under the control u, of a
-    mechanism `with_time_step`.
+    """The quantities named by `KEYS` at the time t [s], in the state (q, v, z), under the control u.
 
     tau (nv,): applied generalised force. energies (2,): kinetic and potential [J]. positions (3 * frames,)
     [m]. constraints (nv,): generalised constraint force. forces (6 * n,): for each of `point_force_labels`
@@ -64,7 +61,7 @@ def state_quantities(
     tree = mechanism.tree
     kinematics = Kinematics(tree, q, v)
     potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
-    tau = applied_forces(mechanism, kinematics, z, u, t)
+    tau = applied_forces(mechanism, kinematics, z, u, t, wanted.h)
     found = {
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
@@ -97,7 +94,9 @@ def _constraint_quantities(
     try:
         solution = None
         if constraint_model is not None:
-            bearings = bearing_loads_of(constraint_model.released, kinematics.q, kinematics.v, *driven, t)
+            bearings = bearing_loads_of(
+                constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.h
+            )
             solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)
@@ -141,9 +140,8 @@ def _reactions(
         problem = gauss_problem(context.kinematics, tau)
         free = Solution(np.array(problem.a_free), np.zeros(0), 0.0, True)
         solution = ConstrainedSolution(problem, no_rows(mechanism.nv), free)
-    controls = controls_by_name(mechanism, driven[1])
-    activation = dict(zip(activations(mechanism), driven[0], strict=True))
-    loads, by_name = loads_on_bodies(context, solution, controls, activation)
+    inputs = inputs_by_name(mechanism, *driven, context.time, context.timestep)
+    loads, by_name = loads_on_bodies(context, solution, inputs)
     loads += [load for by_body in by_name.values() for load in by_body.values()]
     wrenches = joint_wrenches(
         context.kinematics, solution.solution.acceleration, loads, last_links(mechanism)
@@ -186,7 +184,7 @@ def state_quantities_in_python(
     worlds = []
     for w in range(initial.worlds):
         row = initial.parameters_of_world(w)
-        one = with_time_step(mechanism.subs(row) if row else mechanism, wanted.h)
+        one = mechanism.subs(row) if row else mechanism
         times = motion.clock[w, :, 0] * wanted.h
         states = zip(times, motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
         worlds.append([state_quantities(one, wanted, *state) for state in states])
