@@ -72,6 +72,54 @@ def test_the_last_stage_is_what_mujocos_step_leaves_in_its_data(integrator):
     assert contacts > 20
 
 
+def test_the_view_before_a_step_has_the_activation_of_that_time():
+    text = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h" axis="0 1 0"/>
+    <geom size=".1" pos="0 0 -.3"/></body></worldbody><actuator><general name="g" joint="h" dyntype="filter"
+    dynprm=".05" gainprm="10"/></actuator><sensor><actuatorfrc name="f" actuator="g"/></sensor></mujoco>"""
+    mechanism = read_mjcf("filter.xml", text=text)
+    worlds = zw.Worlds(
+        mechanism, 2, observe=lambda s: {"z": s.before.activation("g"), "f": s.before.sensor("f")}
+    )
+    worlds.reset(activation=[0.2])
+    for u in (1.0, -2.0):
+        z = worlds.activation[:, 0].copy()
+        worlds.step([u], substeps=5)
+        assert np.array_equal(worlds.observation["z"], z)
+        np.testing.assert_allclose(worlds.observation["f"], 10 * z, rtol=1e-14)
+
+
+@pytest.mark.parametrize("gravity", [-9.81, 9.81])
+def test_the_last_stage_of_the_call_before_has_the_control_of_its_step(gravity):
+    """With contact, and without."""
+
+    def observed(s):
+        last = s.before.last_stage
+        return {
+            "tau": last.actuator_force,
+            "a": last.acceleration,
+            "f": last.constraint_force,
+            "u": last.control(),
+        }
+
+    text = XML.format("Euler").replace("<option", f'<option gravity="0 0 {gravity}"')
+    worlds, previous = zw.Worlds(read_mjcf("leg.xml", text=text), 2, observe=observed), None
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    for u in np.random.default_rng(4).uniform(-1, 1, 40):
+        data.ctrl[:] = u
+        mujoco.mj_step(model, data)
+        worlds.step([u])
+        if previous is not None:
+            for name, x in previous.items():
+                np.testing.assert_allclose(worlds.observation[name][1], x, atol=1e-6, rtol=1e-6, err_msg=name)
+        previous = {
+            "tau": data.qfrc_actuator.copy(),
+            "a": data.qacc.copy(),
+            "f": data.qfrc_constraint.copy(),
+            "u": [u],
+        }
+
+
 def test_forces_of_the_stage_before_a_reset_are_not_a_number():
     mechanism = read_mjcf("leg.xml", text=XML.format("Euler"))
     worlds = zw.Worlds(mechanism, 2, observe=lambda s: {"f": s.before.last_stage.constraint_force})

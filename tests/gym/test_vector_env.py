@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -206,6 +208,49 @@ def test_a_single_environment_equals_one_of_many():
         assert np.array_equal(one[0], two[0][0]) and one[1] == two[1][0] and one[4]["mass"] == 2.0
 
 
+def test_a_number_may_be_returned_in_an_array():
+    envs = block_env(reward=lambda s: s.q(), terminated=lambda s: [s.q("rail") > 1])
+    expected = block_env(reward=lambda s: s.q("rail"))
+    for each in (envs, expected):
+        each.reset(seed=0)
+    for force in (1.0, -2.0):
+        actions = np.array([[force], [2.0], [0.0]])
+        for found, right in zip(envs.step(actions)[:4], expected.step(actions)[:4], strict=True):
+            assert_same(found, right)
+
+
+def _observation_of_block(s):
+    return [s.q(), s.v()]
+
+
+def _place_of_block(s):
+    return s.q("rail")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_environments_step_on_their_own(copied):
+    given = {
+        "observation": _observation_of_block,
+        "reward": _place_of_block,
+        "terminated": None,
+        "infos": None,
+    }
+    envs = block_env(**given, reset_infos=())
+    one = zwang.gym.Env(envs.environment)
+    for env in (envs, one):
+        env.reset(seed=1)
+        env.step(np.full(env.action_space.shape, 1.0))
+        twin = copied(env)
+        for force in (2.0, -1.0, 0.5):
+            actions = np.full(env.action_space.shape, force)
+            mine, other = env.step(actions), twin.step(actions)
+            for a, b in zip(mine[:4], other[:4], strict=True):
+                assert np.array_equal(a, b)
+            assert np.array_equal(np.ravel(mine[0])[:1], env.worlds.q[0])
+        twin.step(actions)
+        assert not np.array_equal(twin.worlds.q, env.worlds.q)
+
+
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("call", "error", "named"),
@@ -220,6 +265,12 @@ def test_a_single_environment_equals_one_of_many():
         (lambda: block_env(render_mode="human"), ArgumentError, "zwang.gym.Env"),
         (lambda: zwang.gym.VectorEnv(block_env().environment, reward=cos), ArgumentError, "reward"),
         (lambda: block_env(reset_infos=("weight",)), TypeError, "weight"),
+        (lambda: block_env(reward=lambda s: s.q()[[0, 0]]), ArgumentError, r"reward .* one number"),
+        (lambda: block_env(terminated=lambda s: s.v()[[0, 0]]), ArgumentError, "terminated"),
+        (lambda: block_env(initial_state=lambda r: [0.3]).reset(), ArgumentError, "initial_state returned"),
+        (lambda: block_env(initial_state=lambda r: ([1, 2], [3])).reset(), ArgumentError, r"q \(1,\)"),
+        (lambda: block_env(random_parameters=lambda r: None).reset(), ArgumentError, "random_parameters"),
+        (lambda: gymnasium.make("zwang/Ant-v5", main_body=99), ArgumentError, "main_body is 99"),
     ],
 )
 def test_wrong_arguments_are_named(call, error, named):

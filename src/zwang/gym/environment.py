@@ -76,6 +76,10 @@ class Environment:
                 f"frame_skip is {short_repr(self.frame_skip)}; it must be a whole number of steps, at least 1"
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields but the compiled worlds, which refer to this object."""
+        return self.__dict__ | {"_compiled": {}}
+
     @property
     def dt(self) -> float:
         """The duration of a step of the environment [s]."""
@@ -85,8 +89,8 @@ class Environment:
         """The values of one world that the compiled step returns, by name."""
         values = {
             "observation": _flat(self.observation(s)),
-            "reward": self.reward(s),
-            "terminated": False if self.terminated is None else self.terminated(s),
+            "reward": _number("reward", self.reward(s)),
+            "terminated": False if self.terminated is None else _number("terminated", self.terminated(s)),
         }
         infos = {} if self.infos is None else self.infos(s)
         return values | {INFO + name: value for name, value in infos.items()}
@@ -135,6 +139,14 @@ def _flat(found: Any) -> np.ndarray:
     """The numbers of an observation, or of the arrays in a list, one after the other."""
     parts = found if isinstance(found, list | tuple) else [found]
     return np.concatenate([np.zeros(0, object), *(np.ravel(np.array(x, dtype=object)) for x in parts)])
+
+
+def _number(what: str, found: Any) -> Any:
+    """A number or truth value that a function returned, alone or in an array. Raises ArgumentError."""
+    values = np.array(found, dtype=object)
+    if values.size != 1:
+        raise ArgumentError(f"{what} returned values of the shape {values.shape}; it must return one number")
+    return values.reshape(1)[0]
 
 
 def _check_callable(name: str, value: Any) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from zwang.errors import ArgumentError, ShapeError
-from zwang.gym.environment import INFO, Environment, RandomParameters
+from zwang.gym.environment import INFO, Environment, InitialState, RandomParameters
+from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.status import FAILURE_REASONS
 
 FAILURE = "failure_reason"
@@ -35,16 +36,22 @@ class Episodes:
         self.generators: list[np.random.Generator | None] = [None] * count
         self.seeds: list[int | None] = [None] * count
         self.elapsed = np.zeros(count, int)
-        found = self.worlds.observation
-        self.observation, self.reward = found["observation"], found["reward"]
-        self.infos: Mapping[str, np.ndarray] = {
-            name.removeprefix(INFO): x for name, x in found.items() if name.startswith(INFO)
-        }
         self._given_params = {name: x.copy() for name, x in self.worlds.params.items()}
         self._drawn_names: set[str] = set()
         for name in environment.reset_infos:
             if name not in self.infos:
                 raise ArgumentError(f"reset_infos has {name!r}; the infos are {sorted(self.infos)}")
+
+    @property
+    def observation(self) -> np.ndarray:
+        """The observations (count, size): the worlds' memory."""
+        return self.worlds.observation["observation"]
+
+    @property
+    def infos(self) -> Mapping[str, np.ndarray]:
+        """The infos (count, ...), by name: the worlds' memory."""
+        found = self.worlds.observation.items()
+        return {name.removeprefix(INFO): x for name, x in found if name.startswith(INFO)}
 
     def seed(self, seeds: Sequence[int | None], rows: np.ndarray) -> None:
         """Give generators of these seeds to the worlds `rows`; None keeps a present generator."""
@@ -63,19 +70,44 @@ class Episodes:
         worlds.control[rows] = 0
         q, v = None, None
         if environment.initial_state is not None:
-            states = [environment.initial_state(self.generators[k]) for k in rows]
-            q, v = (np.array(x, float) for x in zip(*states, strict=True))
+            q, v = self._drawn_states(rows, environment.initial_state)
         worlds.reset(rows, q, v)
         if environment.given_positions and q is not None:
             n = environment.given_positions
             self.observation[rows, :n] = q[:, q.shape[1] - n :]
         self.elapsed[rows] = 0
 
+    def _drawn_states(self, rows: np.ndarray, draw: InitialState) -> tuple[np.ndarray, np.ndarray]:
+        """Initial states q (n, nq) and v (n, nv) of the worlds `rows`. Raises ArgumentError."""
+        m, q, v = self.environment.mechanism, [], []
+        for k in rows:
+            found: Any = draw(self.generators[k])
+            try:
+                state = [np.array(x, float) for x in found]
+                shapes = [x.shape for x in state]
+            except (TypeError, ValueError):
+                shapes = []
+            if shapes != [(m.nq,), (m.nv,)]:
+                raise ArgumentError(
+                    f"initial_state returned {short_repr(found)}; it must return a configuration q ({m.nq},) "
+                    f"and velocities v ({m.nv},)"
+                )
+            q.append(state[0])
+            v.append(state[1])
+        return np.array(q), np.array(v)
+
     def _drawn_parameters(self, rows: np.ndarray, draw: RandomParameters) -> dict[str, list[Any]]:
         """New values of the worlds `rows` for all symbols that were drawn for any episode; those of `params`
         where they are omitted.
         """
-        drawn = [{str(name): x for name, x in draw(self.generators[k]).items()} for k in rows]
+        found: list[Any] = [draw(self.generators[k]) for k in rows]
+        for values in found:
+            if not isinstance(values, Mapping):
+                raise ArgumentError(
+                    f"random_parameters returned {short_repr(values)}; it must return a dictionary from "
+                    "symbols to numbers"
+                )
+        drawn = [{str(name): x for name, x in values.items()} for values in found]
         self._drawn_names.update(*drawn)
         unknown = np.zeros(self.worlds.count)  # a name that `Worlds.set` refuses
         given = {name: self._given_params.get(name, unknown) for name in sorted(self._drawn_names)}
@@ -100,7 +132,7 @@ class Episodes:
     @property
     def rewards(self) -> np.ndarray:
         """The reward (count,) of the last step, 0 in worlds whose step has failed; a copy."""
-        return np.where(self.worlds.failed, 0.0, self.reward)
+        return np.where(self.worlds.failed, 0.0, self.worlds.observation["reward"])
 
     @property
     def failure_reasons(self) -> np.ndarray:

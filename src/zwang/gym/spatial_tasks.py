@@ -12,6 +12,7 @@ import numpy as np
 
 from zwang.api.batch.world_view import WorldView
 from zwang.dynamics.body_quantities import body_names
+from zwang.errors import ArgumentError
 from zwang.gym.task import Arguments, Task
 from zwang.gym.task_terms import (
     clipped,
@@ -25,6 +26,7 @@ from zwang.gym.task_terms import (
     uniform_noise,
     velocity_of,
 )
+from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import clip, less_equal, logical_and
 
 FREE = 6  # velocities of the free joint, which no actuator drives
@@ -47,9 +49,21 @@ def _plane_infos(s: WorldView) -> dict[str, Any]:
 
 def _ant_velocity(s: WorldView, a: Arguments) -> Any:
     """The mean velocity (2,) of the main body in the plane."""
-    body = a.main_body if isinstance(a.main_body, str) else body_names(a.mechanism)[a.main_body]
-    after, before = (x.last_stage.pose(body).p[:2] for x in (s, s.before))
+    after, before = (x.last_stage.pose(_main_body(a)).p[:2] for x in (s, s.before))
     return velocity_of(after, before, a)
+
+
+def _main_body(a: Arguments) -> str:
+    """The name of the main body, which may be given by MuJoCo's number. Raises ArgumentError."""
+    if isinstance(a.main_body, str):
+        return a.main_body
+    names = body_names(a.mechanism)
+    if a.main_body not in range(len(names)):
+        raise ArgumentError(
+            f"main_body is {short_repr(a.main_body)}; it must be the name of a body, or a number from 0 to "
+            f"{len(names) - 1}"
+        )
+    return names[a.main_body]
 
 
 def _ant_wrenches(s: WorldView, a: Arguments) -> np.ndarray:

@@ -98,9 +98,9 @@ class Stage(NamedTuple):
     state: State
     acceleration: Any
 
-    def as_array(self) -> np.ndarray:
-        """All numbers in one array."""
-        return np.concatenate([np.array([self.t]), *self.state, self.acceleration])
+    def as_array(self, control: Any) -> np.ndarray:
+        """All numbers in one array, with the control between the state and the acceleration."""
+        return np.concatenate([np.array([self.t]), *self.state, control, self.acceleration])
 
 
 @renamed_attributes(point="state")

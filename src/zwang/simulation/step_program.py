@@ -119,8 +119,8 @@ class StepProgram:
         `simulation.status`); both are given, or neither. time (1,) [s]: of a step without a clock. params:
         an array (1,) for each symbol. carried: see `CarriedState`; without it no body sleeps. solver (3,):
         the monitor of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of
-        the last state derivative, for worlds with a status. Clock, status, time, solver and stage are
-        returned if they are given.
+        the last state derivative and of its control, for worlds with a status. Clock, status, time, solver
+        and stage are returned if they are given.
 
         Raises SimulationError where bodies cannot sleep, for outputs of a world with a status, for a `stage`
         of steps that are divided at impacts or stops of sliding, and without clock and time if a constraint
@@ -161,7 +161,7 @@ class StepProgram:
             _valid_or_nan(after) if status is None else _valid_or_before(clock, status, state, after, runs)
         )
         if stage is not None:
-            found["stage"] = _advance_stage(stage, after, runs)
+            found["stage"] = _advance_stage(stage, after, u, runs)
         if carried and sleep is not None and after.sleep is not None:
             valid = logical_and(runs, equal(after.status, NONE))
             carried.keep_state([where(valid, x, old) for x, old in zip(after.sleep, sleep, strict=True)])
@@ -246,9 +246,9 @@ def _last_stage(result: StepResult) -> Stage:
     return result.last_stage
 
 
-def _advance_stage(stage: Any, after: StepResult, runs: Any) -> np.ndarray:
+def _advance_stage(stage: Any, after: StepResult, control: Any, runs: Any) -> np.ndarray:
     """The last stage of a step; for a world that fails now, or failed before, the stage before."""
-    new = _last_stage(after).as_array()
+    new = _last_stage(after).as_array(control)
     return where(logical_and(runs, equal(after.status, NONE)), new, stage)
 
 

@@ -18,7 +18,7 @@ from zwang.simulation.controls import control_names
 Observation = Callable[[WorldView], Mapping[str, Any]]
 
 STAGE = "stage"
-"""The input and output of a step for the `Stage` of its last state derivative."""
+"""The input and output of a step for the `Stage` of its last state derivative, with its control."""
 
 
 class _LastStageAsked(Exception):
@@ -76,25 +76,26 @@ class ObservedState(NamedTuple):
         """The sizes of the arguments of `after_step`. with_stage: whether it asks for the last stage."""
         m = self.mechanism
         accelerations = m.nv if is_constrained(m) else 0
-        stage = 1 + m.nq + m.nv + len(activations(m)) + accelerations if with_stage else 0
-        before = {"q before": m.nq, "v before": m.nv, STAGE: stage, "stage before": stage}
+        nz = len(activations(m))
+        stage = 1 + m.nq + m.nv + nz + len(control_names(m)) + accelerations if with_stage else 0
+        before = {"q before": m.nq, "v before": m.nv, "z before": nz, STAGE: stage, "stage before": stage}
         return self.sizes | before
 
     def after_step(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *others: Any) -> dict[str, np.ndarray]:
-        """The observation of a state after a step. others: the parameters and commands, q and v before the
-        step, and the last stages of this and of the step before.
+        """The observation of a state after a step. others: the parameters and commands, q, v and z before
+        the step, and the last stages of this and of the step before.
         """
-        *given, q0, v0, stage, stage0 = others
+        *given, q0, v0, z0, stage, stage0 = others
         m, named = self._substituted(given)
         t = clock[0] * self.h
 
         def stage_of(array: Any) -> WorldView:
-            ends = np.cumsum([m.nq, m.nv, len(activations(m))])
-            q, v, z, a = np.split(array[1:], ends)
+            ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])
+            q, v, z, u, a = np.split(array[1:], ends)
             return WorldView(m, (array[0], q, v, z, u), h=self.h, known_acceleration=a, **named)
 
         last, last0 = _once(stage_of, stage), _once(stage_of, stage0)
-        before = WorldView(m, (t, q0, v0, z, u), h=self.h, last_stage=last0, **named)
+        before = WorldView(m, (t, q0, v0, z0, u), h=self.h, last_stage=last0, **named)
         view = WorldView(m, (t, q, v, z, u), h=self.h, before=before, last_stage=last, **named)
         values = observed_values(self.observe(view))
         self._check_layout(values)

@@ -28,9 +28,9 @@ class WorldView:
 
     The values are scalars and arrays of the backend that evaluates the observation: use arithmetic and the
     functions of `zwang.scalar`, and do not branch on values. time [s]. before: the view of the same world at
-    the beginning of the present call of `Worlds.step`; its time is the present one. is_initial: whether the
-    world has been reset and not stepped since; known when the observation is compiled, so that `if` may ask
-    for it.
+    the beginning of the present call of `Worlds.step`; its time, control, parameters and commands are the
+    present ones. is_initial: whether the world has been reset and not stepped since; known when the
+    observation is compiled, so that `if` may ask for it.
 
     Accelerations and forces of constraints and contacts are those of the present state under the present
     control, for which Gauss's problem is solved once more. Those of `last_stage` are known from the step;
@@ -64,9 +64,10 @@ class WorldView:
         or the last stage of a Runge-Kutta method; after a reset the present state.
 
         MuJoCo's `mj_step` leaves positions of bodies, contacts and forces of this state in mjData, with the
-        coordinates and velocities of the next. Forces of `before.last_stage` are NaN in the first step after
-        `Worlds.reset` or `set`. Raises SimulationError for steps that are divided at impacts or at stops of
-        sliding.
+        coordinates and velocities of the next. Its control is that of its step; its parameters, and with
+        them poses of mocap bodies, are the present ones. Control and forces of `before.last_stage` are NaN in
+        the first step after `Worlds.reset` or `set`. Raises SimulationError for steps that are divided at
+        impacts or at stops of sliding.
         """
         return self if self._last_stage is None else self._last_stage()
 

@@ -43,6 +43,7 @@ from zwang.simulation.step_program import StepProgram
 
 SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
 STATE_ARRAYS = ("q", "v", "activation", "control")
+KEPT_BEFORE = ("q", "v", "z", STAGE)  # of the state at the beginning of a call, for observations
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
 
 
@@ -407,7 +408,7 @@ class Worlds:
         for name, x in self._commands.items():
             x[:] = self._first_commands[name]
         self._observation = {name: aligned_array((n, *shape), dtype) for name, shape in self._layout.items()}
-        kept = [name for name in ("q", "v", STAGE) if name in self._state and self._observe is not None]
+        kept = [name for name in KEPT_BEFORE if name in self._state and self._observe is not None]
         self._before = lane_major_arrays([ports[name] for name in kept], n, dtype, lanes)
 
     def _bind(self) -> None:
@@ -415,7 +416,7 @@ class Worlds:
         own, observed = dict(self._inputs), None
         if self._observation_after_step is not None:
             nothing = np.zeros((self.count, 0), self._step.dtype)
-            own |= {f"{name} before": self._before.get(name, nothing) for name in ("q", "v", STAGE)}
+            own |= {f"{name} before": self._before.get(name, nothing) for name in KEPT_BEFORE}
             own.setdefault(STAGE, nothing)
             own |= {f"command {name}": x.reshape(self.count, -1) for name, x in self._commands.items()}
             after = self._observation_after_step
@@ -433,7 +434,7 @@ class Worlds:
             self._state["solver"][:, 1:] = 0, substeps
 
     def _set_stage(self, chosen: np.ndarray) -> None:
-        """Let the last stage of these worlds be their present state, whose acceleration is not known."""
+        """Let the last stage of these worlds be their present state, without control and acceleration."""
         if STAGE in self._state:
             state = [self.time[chosen, None], *(x[chosen] for x in (self.q, self.v, self.activation))]
             self._state[STAGE][chosen] = np.nan
@@ -459,10 +460,12 @@ class Worlds:
                     self.control[:, k] = _rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
             return
         try:
-            np.copyto(self.control, control, casting="same_kind")  # type: ignore[arg-type]
+            given = np.asarray(control)
+            if given.shape[-1:] == self.control.shape[1:]:
+                return np.copyto(self.control, given, casting="same_kind")
         except (TypeError, ValueError, OverflowError):
-            shape = self.control.shape
-            self.control[:] = _rows_of(control, shape, "control", 0.0, finite=False)
+            pass
+        self.control[:] = _rows_of(control, self.control.shape, "control", 0.0, finite=False)
 
     def _check_substeps(self, substeps: Any) -> None:
         if isinstance(substeps, bool) or not isinstance(substeps, int | np.integer) or substeps < 1:
@@ -555,8 +558,8 @@ def _step_size(step: Any) -> float:
 
 
 def _rows_of(value: Any, shape: tuple[int, ...], name: str, default: Any, finite: bool = True) -> np.ndarray:
-    """`value` as real numbers of this shape, broadcast; `default` for None. Raises ShapeError or
-    StateError.
+    """`value` as real numbers of this shape, (n,) or (n, size): one for each of n worlds, or one for all;
+    `default` for None. Raises ShapeError or StateError.
     """
     if value is None:
         return np.broadcast_to(np.asarray(default, float), shape)
@@ -566,11 +569,11 @@ def _rows_of(value: Any, shape: tuple[int, ...], name: str, default: Any, finite
         raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
     if finite and not np.isfinite(array).all():
         raise StateError(f"{name} must hold finite numbers; it is {str(value)[:60]}")
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        one = f"{shape[1:]} for all worlds or " if len(shape) > 1 else "one number or "
-        raise ShapeError(f"{name} must have the shape {one}{shape}; its shape is {array.shape}") from None
+    own = array.reshape(1) if array.shape == () and shape[1:] == (1,) else array
+    if own.shape in (shape, shape[1:], (1, *shape[1:])):
+        return np.broadcast_to(own, shape)
+    one = f"{shape[1:]} for all worlds or " if len(shape) > 1 else "one number or "
+    raise ShapeError(f"{name} must have the shape {one}{shape}; its shape is {array.shape}")
 
 
 def _merged(value: Any, present: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:

@@ -93,7 +93,8 @@ def step_function(
     state = {name: sizes.pop(name) for name in STATE}
     monitor = {"solver": len(initial_monitor(1))} if is_constrained(program.mechanism) else {}
     accelerations = state["v"] if monitor else 0
-    stage = {"stage": 1 + state["q"] + state["v"] + state["z"] + accelerations} if with_stage else {}
+    numbers = 1 + state["q"] + state["v"] + state["z"] + sizes["u"] + accelerations
+    stage = {"stage": numbers} if with_stage else {}
     sizes = {**state, **monitor, **stage, **sizes}
 
     def function(*arrays: Any, **carried: Any) -> Mapping[str, Any]:
