@@ -291,6 +291,23 @@ def test_the_rest_length_of_a_tendon_is_a_symbol(rest, length, k=30.0, m=2.0, h=
     np.testing.assert_allclose(found.P, [[h * by_l], [by_l]], rtol=1e-14)
 
 
+def test_the_radius_of_a_wrap_with_a_side_is_a_symbol(at=([0.4], [1.0], [0.0]), radius=0.06, d=1e-6):
+    """Inside a limit, so that the constraint solver is a part of the step."""
+    arm = zw.Body("arm", zw.Revolute("hinge", (0, 1, 0)), mass=1.0, com=(0, 0, -0.3), inertia=(0.01,) * 3)
+    points = {"start": (0.05, 0, 0.2), "ball": (0, 0, -0.02), "side": (0.12, 0, 0)}
+    frames = [zw.Frame(name, "world", p) for name, p in points.items()]
+    frames.append(zw.Frame("end", "arm", (0.05, 0, -0.3)))
+    wrap = zw.Wrap(1, sp.Symbol("r", positive=True), side="side")
+    tendon = zw.Tendon("t", path=("start", "ball", "end"), wraps=(wrap,), stiffness=40.0, limits=(0.0, 0.45))
+    fast = zw.compile(zw.Mechanism("m", [arm], frames=frames, tendons=[tendon]))
+    found = fast.step_derivatives(*at, params={"r": radius})
+    ends = [np.concatenate(fast.step(*at, params={"r": radius + x})[:2]) for x in (d, -d)]
+    assert abs(found.P).max() > 1
+    np.testing.assert_allclose(found.P[:, 0], (ends[0] - ends[1]) / (2 * d), rtol=1e-6)
+    with pytest.raises(zw.errors.TraceError, match="tendons that wrap around a body at a side \\('t'\\)"):
+        fast.forward_dynamics_derivatives(*at, params={"r": radius})
+
+
 def test_activations_and_free_bodies_are_included():
     text = """<mujoco><option timestep="0.005" integrator="RK4"><flag contact="disable"/></option><worldbody>
       <body name="trunk" pos="0 0 .28"><freejoint/><geom type="box" size=".2 .15 .1" mass="3"/>

@@ -45,7 +45,7 @@ from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import DescriptionError, TraceError, UnknownNameError
 from zwang.kinematics import configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
@@ -84,10 +84,19 @@ Key = Any
 def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     """Derivatives of tau by dq, v, a and the symbols."""
     tau = inverse_compiled(m, q, v, a)
+    try:
+        by_coordinates, by_v, by_parameters = (jacobian(tau, x) for x in (q, v, parameters))
+    except TraceError as error:
+        sided = [t.name for t in m.tendons if any(wrap.side is not None for wrap in t.wraps)]
+        raise TraceError(
+            f"the derivatives of the dynamics of mechanism {m.name!r} are not available: lengths of tendons "
+            f"that wrap around a body at a side ({', '.join(map(repr, sided))}) are computed in a loop; use "
+            "step_derivatives, or leave out the sides"
+        ) from error
     # d tau / dq on the tangent space: (d tau / d coordinates) G(q), with q_dot = G(q) v
     rates = [configuration.configuration_rate(m.tree, q, unit) for unit in np.eye(m.nv, dtype=int)]
-    by_q = jacobian(tau, q) @ np.stack(rates, axis=1) if rates else np.zeros((0, 0))
-    return by_q, jacobian(tau, v), crba(with_base_parameters(m.tree), q), jacobian(tau, parameters)
+    by_q = by_coordinates @ np.stack(rates, axis=1) if rates else np.zeros((0, 0))
+    return by_q, by_v, crba(with_base_parameters(m.tree), q), by_parameters
 
 
 def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
@@ -331,7 +340,7 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
     if name in ("step_solution", "rollout_solution"):
         carried = WARM_START if name == "rollout_solution" else ""
         return _with_parameters(mechanism, solution, inputs, {"q"}, carried)
-    inputs["acceleration"] = stage_count(mechanism, h, integrator) * mechanism.nv
+    inputs["acceleration"] = stage_count(mechanism, integrator) * mechanism.nv
     if name == "rollout_adjoint":
         symbols = {PARAMETERS: len(mechanism.symbols)} if mechanism.symbols else {}
         inputs |= {NEXT_VELOCITY: mechanism.nv, **symbols}

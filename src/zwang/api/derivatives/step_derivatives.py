@@ -26,7 +26,9 @@ from zwang.kinematics.configuration import (
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import equal, logical_or, value_is_constant, where
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import control_names
+from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.status import NONE
 from zwang.simulation.step import MULTISTAGE, StepResult, state_derivative, step, step_settings
 from zwang.simulation.step_program import CarriedState
@@ -290,12 +292,12 @@ def step_tangents(
     return dict(zip(("dq", "dv", "dz"), tangent(*at), strict=True))
 
 
-def stage_count(mechanism: Mechanism, h: float, integrator: str) -> int:
+def stage_count(mechanism: Mechanism, integrator: str) -> int:
     """The number of problems that the constraint solver solves in a step."""
-    settings = settings_of(mechanism, h, integrator)
-    divided = settings.has_impacts or (integrator in MULTISTAGE and bool(coulomb_frictions(mechanism)))
+    stopping = integrator in MULTISTAGE and bool(coulomb_frictions(mechanism))
+    divided = has_hard_contacts(mechanism) or stopping
     divided = divided and integrator != CONTINUOUS  # its parts are solved again on tangents
-    return 0 if settings.constraint_model is None or divided else STAGES.get(integrator, 1)
+    return 0 if divided or not is_constrained(mechanism) else STAGES.get(integrator, 1)
 
 
 def state_of(values: Mapping[str, Any]) -> State:
