@@ -35,6 +35,7 @@ from zwang.collision.convex.gjk import (
 from zwang.collision.convex.least_overlap import (
     SHALLOW,
     OverlapDirection,
+    better,
     direction_along_turn,
     initial_direction,
 )
@@ -226,8 +227,16 @@ def penetration_of(a: ConvexShape, b: ConvexShape, scale: Any, simplex: Simplex)
 
     def search(now: OverlapSearch) -> OverlapSearch:
         """The direction of least overlap of all, from which the iteration begins again if it is better."""
-        least = globally_least_overlap(a, b, scale, now.least)
+        # the other side of nearly concentric shapes is nearly as good, or better
+        opposite = better(a, b, -now.least.normal, now.least)
+        least = globally_least_overlap(a, b, scale, opposite)
         more = less(least.overlap, now.least.overlap * (1 - 1e-13) - progress)
+        # of shapes with one centre the direction opposite is as good, and the points found are not on it
+        least = OverlapDirection(
+            select_array(more, least.normal, now.least.normal),
+            where(more, least.overlap, now.least.overlap),
+            least.points,
+        )
         return OverlapSearch(least, now.on_it, more, True, where(more, 0.0, now.directions))
 
     def is_open(now: OverlapSearch) -> Any:
