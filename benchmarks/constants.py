@@ -69,7 +69,7 @@ TUNINGS = (
     Tuning("solver.hard_rows", "FEWEST_CONTACTS", ("1", "1000"), ("hard5",)),
     Tuning("solver.hard_rows", "CONTACTS_PER_VELOCITY", ("1", "8"), ("hard5",)),
     Tuning("solver.hard_contact", "NEWTON_ITERATIONS", ("5", "20"), ("hard5",)),
-    Tuning("solver.multipliers", "PENALTY_COMPLIANCE", ("1e-3", "1e-7"), ("four_bar",)),
+    Tuning("solver.multipliers", "PENALTY_COMPLIANCE", ("1e-3, 1e-2", "1e-7, 1e-4"), ("four_bar",)),
     Tuning("algebra.blocked_ldlt", "SIDES", ("(4,)", "(8,)"), ("boxes25", "heap100")),
     Tuning("algebra.dense_ldlt", "AT_ONCE", ("1", "4"), ("humanoid", "ant")),
     Tuning("algebra.woodbury", "FEW", ("1", "4"), ("humanoid", "ant")),

@@ -44,14 +44,15 @@ from zwang.solver.solution import SMALLEST_SCALE
 
 ITERATIONS = 600  # of Newton's method, in all; nearly all problems take less than 30
 NEWTON_ITERATIONS = 10  # for one eta, after which eta is increased
-INITIAL_ETA, SMALLEST_ETA, LARGEST_ETA = 0.1, 1e-8, 1e4  # relative to the diagonal of G
+INITIAL_ETA, LARGEST_ETA = 0.1, 1e4  # relative to the diagonal of G
+SMALLEST_ETA = 1e-8, 1e-4  # in double and in single precision, about the root of the resolution
 FASTEST_DECREASE, SLOWEST_DECREASE, ETA_INCREASE = 0.1, 0.9, 5.0  # factors of eta
 TOLERANCE = 3e-15  # of the error of a block, relative to the terms that its accelerations are the sum of
 STAGNATION = 1e-11  # an error below it that does not decrease any more consists of rounding errors
 USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are not to be used
-SINGLE_PRECISION = 1e7  # times these tolerances and the smallest eta in single precision
+SINGLE_PRECISION = 1e7  # times these tolerances in single precision
 NO_SOLUTION, UNBOUNDED = 1e-3, 1e4  # an error and terms so large, relative to the free acceleration
-REDUNDANT_ETA = 1e-7  # added to G where the signs of its minors are evaluated
+REDUNDANT_ETA = 1e-7, 1e-3  # added to G where the signs of its minors are evaluated; by precision, too
 INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
 
 
@@ -230,7 +231,7 @@ def _iterate(p: ContactProblem, s: _State) -> _State:
     failed = logical_and(logical_not(solved), logical_or(last_one, logical_not(newton_error < 1e100)))
     stagnant = logical_and(best_error <= STAGNATION * factor, error > s.centre_error / 2)
     # eta decreases by a factor that tends to its least in problems that are solved, and to 1 in others
-    eta = where(solved, maximum(s.decrease * s.eta, SMALLEST_ETA * factor), s.eta)
+    eta = where(solved, maximum(s.decrease * s.eta, by_precision(error, *SMALLEST_ETA)), s.eta)
     eta = where(failed, minimum(ETA_INCREASE * s.eta, LARGEST_ETA), eta)
     root = sqrt(s.decrease)
     decrease = where(solved, maximum(s.decrease * root, FASTEST_DECREASE), s.decrease)
@@ -334,8 +335,9 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
         return [0.0] * w, chosen, forced
 
     def evaluate() -> Any:
-        _, least = solve_block_lu(p.count, w, *linear_system(p, 1.0, REDUNDANT_ETA, law))
-        return least < -REDUNDANT_ETA
+        eta = by_precision(found.error, *REDUNDANT_ETA)
+        _, least = solve_block_lu(p.count, w, *linear_system(p, 1.0, eta, law))
+        return least < -eta
 
     any_slides = fori_loop(0, p.count, lambda k, x: maximum(x, slides[k]), 0.0)
     return cond(any_slides > 0, evaluate, lambda: 0.0 > 1.0)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
-from zwang.algebra.norms import max_abs
+from zwang.algebra.norms import by_precision, max_abs
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -32,10 +32,11 @@ from zwang.scalar import (
 )
 from zwang.solver.solution import Solution
 
-PENALTY_COMPLIANCE = 1e-5  # rho, relative to the inverse weight of a row
 ITERATIONS = 200  # the limit; see the module
-TOLERANCE = 1e-11  # of the change of the forces, relative
-ROUNDING = 2e-15  # of a residual, relative to the terms that it is the sum of
+# in double and in single precision
+PENALTY_COMPLIANCE = 1e-5, 1e-3  # rho, relative to the inverse weight of a row
+TOLERANCE = 1e-11, 1e-7  # of the change of the forces, relative
+ROUNDING = 2e-15, 1e-6  # of a residual, relative to the terms that it is the sum of
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
 SMALLEST_REFERENCE = 1e-3  # the smallest reference acceleration that this is relative to
 CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named among those that contradict
@@ -62,7 +63,10 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     inconsistent and has not converged.
     """
     M, A = problem.M, rows.J
-    D = scalar_array([divide(1, PENALTY_COMPLIANCE * w) if any(not is_zero(x) for x in row) else 0
+    compliance, tolerance, relative_rounding = (
+        by_precision(problem.M[0, 0], *x) for x in (PENALTY_COMPLIANCE, TOLERANCE, ROUNDING)
+    )
+    D = scalar_array([divide(1, compliance * w) if any(not is_zero(x) for x in row) else 0
                for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
     factors = factor(M, problem.parents).update(A, D)
 
@@ -77,8 +81,8 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
         change = D * (s.residual + A @ step)
         force, residual = s.force - change, A @ a - rows.aref
-        rounding = ROUNDING * max_abs(D * _magnitudes(A, a, rows.aref))
-        accurate = max_abs(change) <= TOLERANCE * max_abs(force)
+        rounding = relative_rounding * max_abs(D * _magnitudes(A, a, rows.aref))
+        accurate = max_abs(change) <= tolerance * max_abs(force)
         stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
         done = logical_or(accurate, max_abs(change) <= rounding)
         return _MultiplierState(a, force, residual, s.iterations + 1, done, stagnated)
