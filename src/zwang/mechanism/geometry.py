@@ -37,8 +37,8 @@ PI = np.pi
 class Surface:
     """The contact attributes of a shape, with the names and defaults of MuJoCo.
 
-    friction: coefficients (sliding, torsional [m], rolling [m]).
-    condim: dimension of the contact force, 1, 3, 4 or 6.
+    friction: coefficients (sliding, torsional [m], rolling [m]); those below 1e-5 act as 1e-5, as in MuJoCo.
+    condim: dimension of the contact force, 1 without friction, 3, 4 or 6.
     contype, conaffinity: bit masks. Two shapes can touch if the contype of one and the conaffinity of the
         other have a common bit.
     priority, solmix: how the attributes of two shapes are combined.
