@@ -97,6 +97,30 @@ def test_simulate_starts_one_world_at_the_given_state(call, tmp_path):
     assert run.attrs["integrator"] == "rk4"
 
 
+HOME = """<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos="0 0 -.3"/></body>
+</worldbody><actuator><general name="g" joint="j" dyntype="filter" dynprm="1" gainprm="2"/>
+<motor name="m" joint="j"/></actuator>
+<keyframe><key name="up" qpos="3" qvel="0.5" act="0.7" ctrl="0.4 -1"/></keyframe></mujoco>"""
+
+
+def test_a_keyframe_gives_the_whole_initial_state(call, tmp_path):
+    (tmp_path / "arm.xml").write_text(HOME)
+    assert call(*"simulate arm.xml --duration 0.1 --keyframe up --out a.nc".split())[0] == 0
+    run = zw.open_run(tmp_path / "a.nc")
+    start = [run[name].values[0, 0] for name in ("q", "v", "activation", "control")]
+    assert [x.tolist() for x in start] == [[3], [0.5], [0.7], [0.4, -1]]
+    status, out, _ = call(*"linearize arm.xml --keyframe up --control m=1 --control g=0.7".split())
+    linear = zw.linearize(zw.load(tmp_path / "arm.xml"), "up", control=[0.7, 1])
+    poles = [complex(x) for x in out.split("poles:")[1].replace("\n", "").split(",")]
+    assert status == 0
+    np.testing.assert_allclose(np.sort_complex(poles), np.sort_complex(linear.poles), rtol=1e-5)
+    for wrong, named in (("--keyframe down", "up"), ("--keyframe up --q0 j=1", "leave out --q0")):
+        status, _, err = call(*f"simulate arm.xml {wrong}".split())
+        assert status == 1 and named in err
+    status, _, err = call(*"linearize arm.xml --keyframe up --v0 j_dot=1".split())
+    assert status == 1 and "leave out --v0" in err
+
+
 def test_recordings_are_drawn_by_kind(call, tmp_path):
     made = call(*"simulate four_bar --duration 0.05 --out a.nc --plot z.png --kind zwang".split())
     assert made[0] == 0 and (tmp_path / "z.png").read_bytes().startswith(b"\x89PNG")

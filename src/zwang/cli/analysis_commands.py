@@ -12,9 +12,19 @@ import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Coordinates, Model, Strict, Velocities, examples
+from zwang.cli.command_options import (
+    Base,
+    Coordinates,
+    Inputs,
+    Keyframe,
+    Model,
+    Strict,
+    Values,
+    Velocities,
+    examples,
+)
 from zwang.cli.console import out
-from zwang.cli.inputs import model_of, parse_pairs
+from zwang.cli.inputs import check_keyframe, model_of, parse_pairs
 from zwang.errors import DescriptionError, visible
 from zwang.mechanism.numbers import orientation_of
 from zwang.simulation.controls import control_names
@@ -63,6 +73,7 @@ def equations(
         "zwang linearize furuta",
         "zwang linearize furuta --q0 alpha=3.14159 --step 0.01",
         "zwang linearize walker.xml --trim",
+        "zwang linearize robot.xml --keyframe home --control elbow=0.5",
     )
 )
 def linearize(
@@ -70,6 +81,9 @@ def linearize(
     *,
     q0: Coordinates = None,
     v0: Velocities = None,
+    keyframe: Keyframe = None,
+    control: Inputs = None,
+    param: Values = None,
     step: Annotated[
         float | None,
         Parameter(help="Step size of a discrete model [s]; by default the model is continuous.", negative=()),
@@ -81,15 +95,18 @@ def linearize(
     strict: Strict = True,
 ) -> None:
     """Print the linear model about a state: its matrices A and B, and its poles."""
-    m = model_of(model, base=base, strict=strict)
-    at = initial_state(m, parse_pairs(q0), parse_pairs(v0))
-    q, v, control, activation = at.q[0], at.v[0], None, None
+    m = model_of(model, base=base, strict=strict).subs(parse_pairs(param))
+    check_keyframe(keyframe, {"--q0": q0, "--v0": v0})
+    q: Any = keyframe or initial_state(m, parse_pairs(q0)).q[0]
+    v: Any = None if keyframe else initial_state(m, None, parse_pairs(v0)).v[0]
+    inputs: Any = parse_pairs(control) or None
+    activation = None
     if trim:
-        found = zw.trim(m, q)
-        q, v, control, activation = found.q, np.zeros(m.nv), found.control, found.activation
-        held = zip(control_names(m), control, strict=True)
+        found = zw.trim(m, q, control=inputs)
+        q, v, inputs, activation = found.q, np.zeros(m.nv), found.control, found.activation
+        held = zip(control_names(m), inputs, strict=True)
         out.print(escape("equilibrium: " + ", ".join(f"{name} = {value:.6g}" for name, value in held)))
-    linear = zw.linearize(m, q, v, control, activation=activation, step=step)
+    linear = zw.linearize(m, q, v, inputs, activation=activation, step=step)
     for title, matrix, columns in (("A", linear.A, linear.states), ("B", linear.B, linear.inputs)):
         cells = [[title, *columns]]
         cells += [[name, *(f"{x:.6g}" for x in row)] for name, row in zip(linear.states, matrix, strict=True)]

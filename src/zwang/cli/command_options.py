@@ -83,6 +83,13 @@ Velocities = Annotated[
         help="An initial velocity [rad/s or m/s] as name=value. May be given several times.", negative=()
     ),
 ]
+Keyframe = Annotated[
+    str | None,
+    Parameter(
+        help="Start at this keyframe of the file: its whole state, with its control. Use instead of initial "
+        "coordinates and velocities."
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     Parameter(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -65,6 +66,13 @@ def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) ->
             raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
         if not path.resolve().parent.is_dir():
             raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+
+
+def check_keyframe(keyframe: str | None, others: Mapping[str, Any]) -> None:
+    """Raises SimulationError for a keyframe beside options of the initial state that it gives."""
+    given = [name for name, value in others.items() if value is not None]
+    if keyframe is not None and given:
+        raise SimulationError(f"--keyframe gives the whole initial state; leave out {' and '.join(given)}")
 
 
 def check_counts(worlds: int, seed: int = 0) -> None:

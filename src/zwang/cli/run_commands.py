@@ -24,6 +24,7 @@ from zwang.cli.command_options import (
     Duration,
     Inputs,
     Integrator,
+    Keyframe,
     Kind,
     Model,
     Names,
@@ -49,6 +50,7 @@ from zwang.cli.inputs import (
     PICTURES,
     RECORDINGS,
     check_counts,
+    check_keyframe,
     check_output_files,
     model_of,
     parse_pairs,
@@ -68,6 +70,7 @@ DERIVED = {"drift": "violations", "forces": "forces", "zwang": "zwang"}
         "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
         "zwang simulate four_bar --plot zwang.png --kind zwang",
         "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --html run.html",
+        "zwang simulate robot.xml --keyframe home --html run.html",
         "zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr",
     )
 )
@@ -82,6 +85,7 @@ def simulate(
     seed: Seed = 0,
     q0: Coordinates = None,
     v0: Velocities = None,
+    keyframe: Keyframe = None,
     control: Inputs = None,
     param: Values = None,
     record: RecordEvery = None,
@@ -106,21 +110,16 @@ def simulate(
             f"{str(model)!r} has no movable joint, so there is nothing to simulate; "
             "`zwang info` lists its bodies"
         )
-    if param:
-        m = m.subs(parse_pairs(param))
-    if spread is None:
-        spread = SPREAD if worlds > 1 else 0.0
-    elif not 0 <= spread < math.inf:
-        raise SimulationError(f"--spread is {spread:g}; a standard deviation is a number from 0 on")
-    q, v = _random_initial_states(m, worlds, spread, seed, q0, v0)
+    m = m.subs(parse_pairs(param))
+    check_keyframe(keyframe, {"--q0": q0, "--v0": v0, "--spread": spread})
+    start = (keyframe, None) if keyframe else _random_initial_states(m, worlds, spread, seed, q0, v0)
     recorded = {"every": record, "forces": html is not None if forces is None else forces}
     began = time.perf_counter()
     status = 0
     try:
         run = zw.simulate(
             m,
-            q,
-            v,
+            *start,
             duration=duration,
             step=step,
             integrator=integrator,
@@ -229,9 +228,18 @@ def _draw(run: xr.Dataset, path: Path, kind: str, names: Sequence[str] | None = 
 
 
 def _random_initial_states(
-    m: Mechanism, worlds: int, spread: float, seed: int, q0: Sequence[str] | None, v0: Sequence[str] | None
+    m: Mechanism,
+    worlds: int,
+    spread: float | None,
+    seed: int,
+    q0: Sequence[str] | None,
+    v0: Sequence[str] | None,
 ) -> tuple[Any, Any]:
     """q0 and v0 for `zw.simulate`: default values, named values, and a random displacement for each world."""
+    if spread is None:
+        spread = SPREAD if worlds > 1 else 0.0
+    elif not 0 <= spread < math.inf:
+        raise SimulationError(f"--spread is {spread:g}; a standard deviation is a number from 0 on")
     q, v = parse_pairs(q0), parse_pairs(v0)
     if spread == 0 and not m.constraints:
         return q, v

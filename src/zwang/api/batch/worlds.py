@@ -18,6 +18,14 @@ from zwang.api.arguments.parameter_values import Parameters, given_values
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
+from zwang.api.batch.world_arguments import (
+    checked_commands,
+    merged_rows,
+    normalise_quaternions,
+    rows_of,
+    step_size,
+    world_count,
+)
 from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
 from zwang.api.batch.world_stepping import WorldStepping
 from zwang.api.compilation.programs import WARM_START, compile_function
@@ -25,10 +33,9 @@ from zwang.api.functions.sensor_functions import by_sensor
 from zwang.api.runs.compiled_rollout import step_function
 from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import short_repr, validated_arguments
-from zwang.scalar import real_array
+from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
@@ -105,15 +112,15 @@ class Worlds:
         seed: int | None = None,
     ):
         self.mechanism = checked_mechanism(mechanism)
-        self.count = _count(count)
+        self.count = world_count(count)
         options = mechanism.options
-        self.step_size = _step_size(options.timestep if step is None else step)
+        self.step_size = step_size(options.timestep if step is None else step)
         self.integrator = options.integrator if integrator is None else integrator
         if not isinstance(self.integrator, str) or self.integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", self.integrator, STEPPERS)
         self.random = np.random.default_rng(seed)
         self._observe, self._reduction = observe, coordinate_reduction
-        self._first_commands = _checked_commands(commands)
+        self._first_commands = checked_commands(commands)
         self._settings = {"dtype": dtype, "threads": threads}
         start = initial_state(mechanism, worlds=self.count, params=params)
         self._compile()
@@ -164,7 +171,7 @@ class Worlds:
         """
         chosen = self._chosen(mask)
         rows = self._initial_rows(len(chosen), q, v)
-        z = _rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
+        z = rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
         self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
         for name in ("clock", "status", WARM_START):
             if name in self._state:
@@ -192,14 +199,14 @@ class Worlds:
         """
         chosen = self._chosen(mask)
         n, m = len(chosen), self.mechanism
-        new_q = _merged(q, self.q[chosen], m.coordinate_names, "q")
-        new_v = _merged(v, self.v[chosen], m.speed_names, "v")
-        new_z = _rows_of(activation, (n, self.activation.shape[1]), "activation", self.activation[chosen])
-        new_u = _merged(control, self.control[chosen], control_names(m), "control")
-        new_t = _rows_of(time, (n,), "time", 0.0)
+        new_q = merged_rows(q, self.q[chosen], m.coordinate_names, "q")
+        new_v = merged_rows(v, self.v[chosen], m.speed_names, "v")
+        new_z = rows_of(activation, (n, self.activation.shape[1]), "activation", self.activation[chosen])
+        new_u = merged_rows(control, self.control[chosen], control_names(m), "control")
+        new_t = rows_of(time, (n,), "time", 0.0)
         values = self._checked_params(params, chosen)
         if q is not None:
-            _normalise(m, new_q)
+            normalise_quaternions(m, new_q)
         self.q[chosen], self.v[chosen], self.activation[chosen] = new_q, new_v, new_z
         self.control[chosen] = new_u
         if time is not None:
@@ -349,7 +356,7 @@ class Worlds:
         made = self._with_programs()
         for name in SETTINGS:
             setattr(made, name, getattr(self, name))
-        made.count, made.random = _count(count), np.random.default_rng(seed)
+        made.count, made.random = world_count(count), np.random.default_rng(seed)
         made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
         made._bind()
         made.reset()
@@ -457,7 +464,7 @@ class Worlds:
             check_input_names(control, control_names(self.mechanism))
             for k, name in enumerate(control_names(self.mechanism)):
                 if name in control:
-                    self.control[:, k] = _rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
+                    self.control[:, k] = rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
             return
         try:
             given = np.asarray(control)
@@ -465,7 +472,7 @@ class Worlds:
                 return np.copyto(self.control, given, casting="same_kind")
         except (TypeError, ValueError, OverflowError):
             pass
-        self.control[:] = _rows_of(control, self.control.shape, "control", 0.0, finite=False)
+        self.control[:] = rows_of(control, self.control.shape, "control", 0.0, finite=False)
 
     def _check_substeps(self, substeps: Any) -> None:
         if isinstance(substeps, bool) or not isinstance(substeps, int | np.integer) or substeps < 1:
@@ -500,9 +507,11 @@ class Worlds:
         """Validated initial states of n worlds."""
         m = self.mechanism
         home, rest = m.home or m.neutral, np.zeros(m.nv)
-        rows_q = _merged(q, np.broadcast_to(np.array(home, float), (n, m.nq)).copy(), m.coordinate_names, "q")
-        rows_v = _merged(v, np.broadcast_to(rest, (n, m.nv)).copy(), m.speed_names, "v")
-        _normalise(m, rows_q)
+        rows_q = merged_rows(
+            q, np.broadcast_to(np.array(home, float), (n, m.nq)).copy(), m.coordinate_names, "q"
+        )
+        rows_v = merged_rows(v, np.broadcast_to(rest, (n, m.nv)).copy(), m.speed_names, "v")
+        normalise_quaternions(m, rows_q)
         return InitialState(rows_q, rows_v, np.zeros((n, len(activations(m)))), {})
 
     def _checked_params(
@@ -514,7 +523,7 @@ class Worlds:
         single symbol between two valid ones need none.
         """
         given = given_values(self.mechanism, params)
-        new = {name: _rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
+        new = {name: rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
         if new and len(chosen):
             values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
             low, high = self._valid_values
@@ -523,81 +532,3 @@ class Worlds:
                 extremes = [f(x) for x in values.values() for f in (np.min, np.max)]
                 self._valid_values = min(low, *extremes), max(high, *extremes)
         return new
-
-
-def _count(count: Any) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ArgumentError(f"count is {count!r}; it must be a whole number of worlds, at least 1")
-    return int(count)
-
-
-def _checked_commands(commands: Any) -> dict[str, np.ndarray]:
-    """The values of commands as arrays. Raises ArgumentError."""
-    if commands is not None and not isinstance(commands, Mapping):
-        raise ArgumentError(
-            f"commands is {short_repr(commands)}; give a dictionary from names to numbers or arrays"
-        )
-    found: dict[str, np.ndarray] = {}
-    for name, value in (commands or {}).items():
-        try:
-            found[name] = np.array(real_array(value))
-        except (TypeError, ValueError, OverflowError):
-            found[name] = np.full(1, np.nan)
-        if not isinstance(name, str) or not found[name].size or not np.isfinite(found[name]).all():
-            raise ArgumentError(
-                f"commands[{short_repr(name)}] is {short_repr(value)}; give a name, and a finite number or "
-                "an array of such numbers"
-            )
-    return found
-
-
-def _step_size(step: Any) -> float:
-    if not 0 < float(step) < np.inf:
-        raise ArgumentError(f"step is {step!r}; it must be a positive time in seconds")
-    return float(step)
-
-
-def _rows_of(value: Any, shape: tuple[int, ...], name: str, default: Any, finite: bool = True) -> np.ndarray:
-    """`value` as real numbers of this shape, (n,) or (n, size): one for each of n worlds, or one for all;
-    `default` for None. Raises ShapeError or StateError.
-    """
-    if value is None:
-        return np.broadcast_to(np.asarray(default, float), shape)
-    try:
-        array = real_array(value)
-    except (TypeError, ValueError, OverflowError):
-        raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
-    if finite and not np.isfinite(array).all():
-        raise StateError(f"{name} must hold finite numbers; it is {str(value)[:60]}")
-    own = array.reshape(1) if array.shape == () and shape[1:] == (1,) else array
-    if own.shape in (shape, shape[1:], (1, *shape[1:])):
-        return np.broadcast_to(own, shape)
-    one = f"{shape[1:]} for all worlds or " if len(shape) > 1 else "one number or "
-    raise ShapeError(f"{name} must have the shape {one}{shape}; its shape is {array.shape}")
-
-
-def _merged(value: Any, present: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
-    """Rows (n, size) with a value, or with those of a dictionary by name, in place of the present ones."""
-    if not isinstance(value, Mapping):
-        return np.array(_rows_of(value, present.shape, name, present), float)
-    merged = np.array(present, float)
-    for key, x in value.items():
-        if key not in names:
-            raise UnknownNameError("coordinate, speed or input", key, names)
-        merged[:, names.index(key)] = _rows_of(x, (len(present),), f"{name}[{key!r}]", 0.0)
-    return merged
-
-
-def _normalise(mechanism: Mechanism, q: np.ndarray) -> None:
-    """Normalise the quaternions of configurations (n, nq) in place. Raises StateError for a zero one."""
-    for joint in mechanism.joints:
-        if joint.kind not in ("ball", "free"):
-            continue
-        part = q[:, joint.q.stop - 4 : joint.q.stop]
-        length = np.linalg.norm(part, axis=1, keepdims=True)
-        if len(q) and not length.min() > 1e-9:
-            raise StateError(
-                f"the quaternion of joint {joint.name!r}, q[{joint.q.stop - 4}:{joint.q.stop}], is zero; "
-                "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
-            )
-        q[:, joint.q.stop - 4 : joint.q.stop] = np.where(abs(length - 1) > 1e-15, part / length, part)
