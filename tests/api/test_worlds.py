@@ -12,7 +12,15 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from zwang.errors import ArgumentError, ParameterError, ShapeError, StateError, UnknownNameError, ZwangError
+from zwang.errors import (
+    ArgumentError,
+    ParameterError,
+    ShapeError,
+    SimulationError,
+    StateError,
+    UnknownNameError,
+    ZwangError,
+)
 from zwang.mechanism.samples import four_bar
 from zwang.scalar import sin
 
@@ -390,6 +398,32 @@ def test_single_precision_and_loops():
         each.step({"motor": 0.1}, substeps=100)
     assert worlds.q.dtype == np.float32 and not worlds.failed.any()
     np.testing.assert_allclose(worlds.q, double.q, atol=1e-3)
+
+
+def test_the_name_of_a_keyframe_is_a_start_with_controls_and_mocap_poses():
+    text = """<mujoco><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom size=".01"/></body>
+    <body><freejoint/><geom size=".1" mass="1"/></body><body><joint name="j" axis="0 1 0"/>
+    <geom size=".1" pos="0 0 -.3"/></body></worldbody>
+    <actuator><general joint="j" dyntype="filter" dynprm="1"/><motor joint="j"/></actuator><keyframe>
+    <key name="up" qpos="0 0 2 2 0 0 0 3" qvel="0 0 1 0 0 0 .5" act="0.7" ctrl="0.4 -1" mpos="1 2 3"/>
+    </keyframe></mujoco>"""
+    mechanism = zw.load("hand.xml", text=text)
+    with pytest.raises(SimulationError, match="mocap body 'hand'"):
+        zw.Worlds(mechanism).reset(q="up")
+    mechanism, params = zw.with_mocap_parameters(mechanism)
+    worlds = zw.Worlds(mechanism, 3, params=params)
+    worlds.step([1.0, 2.0])
+    others = [x[[0, 2]].copy() for x in (worlds.q, worlds.v, worlds.activation, worlds.control)]
+    worlds.reset([1], q="up")
+    state = [x[1].tolist() for x in (worlds.q, worlds.v, worlds.activation, worlds.control)]
+    assert state == [[0, 0, 2, 1, 0, 0, 0, 3], [0, 0, 1, 0, 0, 0, 0.5], [0.7], [0.4, -1]]
+    assert worlds.params["hand.x"].tolist() == [0, 1, 0] and worlds.params["hand.z"].tolist() == [1, 3, 1]
+    for x, kept in zip((worlds.q, worlds.v, worlds.activation, worlds.control), others, strict=True):
+        assert np.array_equal(x[[0, 2]], kept)
+    worlds.reset([1], q="up", v={"j": 2.0}, activation=[0.1])
+    assert worlds.v[1, -1] == 2 and worlds.activation[1, 0] == 0.1
+    with pytest.raises(UnknownNameError, match="up"):
+        worlds.reset(q="down")
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,21 @@ def with_mocap_parameters(mechanism: Mechanism, keyframe: str | None = None) -> 
             f"mechanism {mechanism.name!r} has no mocap bodies; give a fixed body of the world mocap=True"
         )
     given = {} if keyframe is None else {name: pose for name, *pose in mechanism.keyframe(keyframe).mocap}
-    values: dict[str, float] = {}
-    for body in moved:
-        position, quaternion = given.get(body.name, (body.position, to_quaternion(body.orientation)))
-        numbers = (*position, *quaternion)
-        values |= {f"{body.name}.{c}": float(x) for c, x in zip(COORDINATES, numbers, strict=True)}
+    poses = [
+        (body.name, *given.get(body.name, (body.position, to_quaternion(body.orientation)))) for body in moved
+    ]
+    values = mocap_values(poses)
     bodies = [_with_symbols(body) if body.mocap else body for body in mechanism.bodies]
     return MocapParameters(mechanism.replace(bodies=bodies), values)
+
+
+def mocap_values(poses: Iterable[tuple[str, Any, Any]]) -> dict[str, float]:
+    """By name the values of the symbols of mocap bodies at poses (name, position, quaternion)."""
+    return {
+        f"{name}.{c}": float(x)
+        for name, position, quaternion in poses
+        for c, x in zip(COORDINATES, (*position, *quaternion), strict=True)
+    }
 
 
 def _with_symbols(body: Body) -> Body:

@@ -15,7 +15,7 @@ from zwang.api.analysis.contacts import ContactArrays, contact_arrays
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
-from zwang.api.arguments.validation import checked_mechanism
+from zwang.api.arguments.validation import checked_mechanism, named_keyframe, or_of_keyframe
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_arguments import (
@@ -35,6 +35,7 @@ from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import mocap_values
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import check_input_names, control_names
@@ -157,7 +158,7 @@ class Worlds:
     def reset(
         self,
         mask: npt.ArrayLike | None = None,
-        q: npt.ArrayLike | Mapping[str, Any] | None = None,
+        q: npt.ArrayLike | Mapping[str, Any] | str | None = None,
         v: npt.ArrayLike | Mapping[str, Any] | None = None,
         *,
         activation: npt.ArrayLike | None = None,
@@ -166,13 +167,24 @@ class Worlds:
 
         mask: (count,) truth values, or the numbers of the worlds to reset; None resets all. q: (nq,), one
         row for each world to reset (n, nq), or a dictionary of coordinates by name; by default the home
-        configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. The
-        controls are not changed. Raises ShapeError, StateError and UnknownNameError; then nothing is changed.
+        configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. q may also
+        be the name of a keyframe, which then gives the defaults of v and activation, the controls, which are
+        not changed otherwise, and the poses of mocap bodies that are parameters. Raises ShapeError,
+        StateError, UnknownNameError, and SimulationError for a keyframe that moves other mocap bodies; then
+        nothing is changed.
         """
         chosen = self._chosen(mask)
+        keyframe = named_keyframe(self.mechanism, q)
+        v, activation = or_of_keyframe(self.mechanism, q, v=v, activation=activation)
+        q = (keyframe.q or None) if isinstance(q, str) else q
         rows = self._initial_rows(len(chosen), q, v)
         z = rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
         self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
+        if keyframe.control:
+            self.control[chosen] = keyframe.control
+        for name, x in mocap_values(keyframe.mocap).items():
+            if name in self._params:
+                self._params[name][chosen] = x
         for name in ("clock", "status", WARM_START):
             if name in self._state:
                 self._state[name][chosen] = 0
