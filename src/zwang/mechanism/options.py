@@ -114,8 +114,9 @@ def _flags(values: Any, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 class Keyframe:
     """A named state: coordinates q, generalised velocities v, inputs, activations and time [s].
 
-    Empty q, v, control or activation stand for the defaults. mocap: the poses of mocap bodies, each as (name
-    of the body, position (3,) [m], quaternion (4,)); bodies that are not mentioned are where they are.
+    The time is kept for files; runs begin at time 0. Empty q, v, control or activation stand for the
+    defaults. mocap: the poses of mocap bodies, each as (name of the body, position (3,) [m], quaternion
+    (4,)); bodies that are not mentioned are where they are.
     """
 
     name: str
