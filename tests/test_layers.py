@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "api.batch": MECHANICS
     | {"simulation", "compiler", *ARGUMENTS, "api.compilation", "api.analysis", "api.runs"},
     "robot": MODEL | {"collision", "constraint", "solver", "api"},
-    "control": {"api"},
+    "control": {"kinematics", "api"},
     "identification": MODEL | {"constraint", "simulation", "api", "compiler", "atomic"},
     "symbolic": MODEL | {"constraint", "simulation", "compiler", "api"},
     "interop": MECHANICS | {"simulation", "recording", "compiler", "api", "atomic", "io"},

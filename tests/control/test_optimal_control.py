@@ -139,6 +139,31 @@ def test_ilqr_follows_a_moving_goal_with_weights_of_its_own_at_each_step():
     assert np.allclose(found.control[:, 0], best, atol=1e-6)
 
 
+@pytest.mark.parametrize("weights", [(10, 0, 0), (0, 3, 1)])
+def test_ilqr_of_a_ball_joint_is_stationary_for_weights_that_differ_between_axes(weights):
+    """The gradient by central differences of the cost of the rollout, 2 rad from the goal."""
+    text = """<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body><joint name="b" type="ball"/>
+      <geom type="box" size=".2 .1 .05" mass="1"/></body></worldbody><actuator><motor joint="b" gear="1 0 0"/>
+      <motor joint="b" gear="0 1 0"/><motor joint="b" gear="0 0 1"/></actuator></mujoco>"""
+    fast, steps = zw.compile(read_mjcf("ball.xml", text=text)), 6
+    start, goal, W = (
+        np.array([1.0, 0, 0, 0]),
+        np.array([np.cos(1), *(np.sin(1) / 3 * np.array([1, 2, 2]))]),
+        weights,
+    )
+    cost = Quadratic(goal, np.r_[W, 0, 0, 0], np.full(3, 0.5), np.r_[W, 0, 0, 0])
+    found = ilqr(fast, start, np.zeros(3), np.zeros((steps, 3)), cost, tolerance=1e-12, iterations=500)
+
+    def total(u):
+        q = fast.rollout(start, np.zeros(3), u, steps=steps)[0]
+        return ((fast.difference_configuration(q, goal) ** 2 @ W).sum() + 0.5 * (u**2).sum()) / 2
+
+    changes = 1e-5 * np.eye(3 * steps).reshape(-1, steps, 3)
+    gradient = [(total(found.control + d) - total(found.control - d)) / 2e-5 for d in changes]
+    assert found.converged and total(found.control) < 0.9 * total(np.zeros((steps, 3)))
+    assert np.abs(gradient).max() < 1e-5
+
+
 def test_ilqr_swings_a_cart_pole_up_within_its_bounds():
     m = cart_pole()
     fast, steps = zw.compile(m), 120

@@ -9,9 +9,9 @@
 
 A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
 the bounds of a control its feedback is zero. iLQR is differential dynamic programming (DDP) without the
-second derivatives of the steps. Source: Li, Todorov, "Iterative linear quadratic regulator
-design for nonlinear biological movement systems" (ICINCO 2004); Tassa, Mansard, Todorov, "Control-limited
-differential dynamic programming" (ICRA 2014), Sections II and III.
+second derivatives of the steps, and l_xx is that of Gauss and Newton. Source: Li, Todorov, "Iterative linear
+quadratic regulator design for nonlinear biological movement systems" (ICINCO 2004); Tassa, Mansard, Todorov,
+"Control-limited differential dynamic programming" (ICRA 2014), Sections II and III.
 """
 
 from __future__ import annotations
@@ -210,20 +210,15 @@ class _Problem(NamedTuple):
 
         Gradients are the last column and row of the Hessians, which belong to the constant 1.
         """
-        gradient, weights = self._expansion(at)
+        H = self.cost.expansion(at.q, at.v, at.z, at.u)
         nu = at.u.shape[1]
-        V = np.diag(weights[-1, nu:])
-        V[-1] += gradient[-1, nu:]
-        V[:, -1] += gradient[-1, nu:]
+        V = H[-1, nu:, nu:]
         K, Q_u = np.zeros((*at.u.shape, len(V))), np.zeros_like(at.u)
         at_lowest, at_highest = at.u <= self.lowest, at.u >= self.highest
         at_bound: np.ndarray = np.any(at_lowest | at_highest, axis=1)
         for i in reversed(range(len(at.u))):
             # Q = F^T V F + the cost of the step
-            Q = F[i].T @ (V @ F[i])
-            Q.flat[:: len(Q) + 1] += weights[i]
-            Q[-1] += gradient[i]
-            Q[:, -1] += gradient[i]
+            Q = F[i].T @ (V @ F[i]) + H[i]
             Q_ux, Q_u[i] = Q[:nu, nu:], Q[:nu, -1]
             # [K k] = -(Q_uu + mu I)^-1 [Q_ux Q_u]
             Q_uu = Q[:nu, :nu].copy()
@@ -242,15 +237,6 @@ class _Problem(NamedTuple):
         k = K[:, :, -1]
         # k^T Q_u, and k^T Q_uu k / 2 = -k^T (Q_u + mu k) / 2
         return _Policy(k, K[:, :, :-1], (float((k * Q_u).sum()), float(-(k * (Q_u + mu * k)).sum() / 2)))
-
-    def _expansion(self, at: _Trajectory) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient and the diagonal of the Hessian of the cost by (u, x, 1), (steps + 1, nu + n + 1)."""
-        cost = self.cost
-        last = np.zeros((1, at.u.shape[1]))
-        R, du = np.concatenate([cost.R, last]), np.concatenate([at.u - cost.rest, last])
-        x, constant = cost.deviations(at.q, at.v, at.z), np.zeros((len(R), 1))
-        gradient = np.concatenate([R * du, cost.W * x, constant], axis=1)
-        return gradient, np.concatenate([R, cost.W, constant], axis=1)
 
     def improved(self, at: _Trajectory, policy: _Policy) -> _Trajectory | None:
         """The best trajectory under the policy over all step sizes, each in a world; None if none is

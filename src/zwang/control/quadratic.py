@@ -11,6 +11,7 @@ import numpy.typing as npt
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ArgumentError, ShapeError
+from zwang.kinematics.configuration import displacement_rate
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,32 @@ class TrajectoryCost(NamedTuple):
         x, du = self.deviations(q, v, z), u - self.rest
         found = (np.einsum("...ki,ki->...", x**2, self.W) + np.einsum("...ki,ki->...", du**2, self.R)) / 2
         return np.where(np.isfinite(found), found, np.inf)
+
+    def expansion(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The Gauss-Newton Hessian (steps + 1, nu + n + 1, nu + n + 1) of the cost as a function of
+        (du, dx, 1) along a trajectory, dx in the tangent space; its last row and column are the gradient.
+        """
+        x, last = self.deviations(q, v, z), np.zeros((1, u.shape[1]))
+        R, du = np.concatenate([self.R, last]), np.concatenate([u - self.rest, last])
+        nu, (count, n) = u.shape[1], x.shape
+        D, W = self._deviation_derivatives(x), self.W
+        H = np.zeros((count, nu + n + 1, nu + n + 1))
+        H[:, range(nu), range(nu)] = R
+        H[:, nu:-1, nu:-1] = D.swapaxes(1, 2) @ (W[:, :, None] * D)
+        H[:, :-1, -1] = np.concatenate([R * du, np.einsum("kij,ki->kj", D, W * x)], axis=1)
+        H[:, -1, :-1] = H[:, :-1, -1]
+        return H
+
+    def _deviation_derivatives(self, x: np.ndarray) -> np.ndarray:
+        """D (steps + 1, n, n): the derivatives of deviations x (steps + 1, n) by a change of the state in the
+        tangent space. They are the identity but for rotations: d log(exp(x) exp(dx)) / d dx.
+        """
+        nv, (count, n) = self.fast.mechanism.nv, x.shape
+        D = np.tile(np.eye(n), (count, 1, 1))
+        u, v = np.repeat(x[:, :nv].T, nv, axis=1), np.tile(np.eye(nv), count)
+        rates = displacement_rate(self.fast.mechanism.tree, u, v)
+        D[:, :nv, :nv] = rates.reshape(nv, count, nv).swapaxes(0, 1)
+        return D
 
 
 def cost_over_steps(cost: Quadratic, fast: CompiledMechanism, steps: int, nz: int, nu: int) -> TrajectoryCost:

@@ -56,7 +56,7 @@ def velocities_of_rate(tree: Tree, q: Any, q_dot: Any) -> np.ndarray:
 
 def displacement_rate(tree: Tree, u: Any, v: Any) -> np.ndarray:
     """u_dot (nv,): time derivative of the displacement u of the configuration from a fixed one, at the
-    velocities v (nv,).
+    velocities v (nv,); of several, in columns, (nv, ...).
 
     With q = integrate_configuration(tree, q0, u), it belongs to q_dot = G(q) v. It equals v but for ball
     joints, whose body axes rotate with u.
