@@ -266,6 +266,26 @@ def test_distance_row_of_two_spheres_is_exact():
     assert pushed.v[0] == pytest.approx(-0.1, abs=1e-7)
 
 
+@pytest.mark.parametrize("shape", [zw.Sphere(radius=0.125), zw.Cylinder(radius=0.2, length=0.25)])
+@pytest.mark.parametrize("floor", [zw.Plane(), zw.Box(20, 20, 1, position=(0, 0, -0.5))])
+def test_shapes_that_touch_exactly_slide_along_each_other(floor, shape):
+    """The distance is z: the step along x is free, and none leads into the floor."""
+    axes = zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("z", (0, 0, 1))
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body("cart", axes[0], position=(3, 0, 0.125), mass=1.0, inertia=np.eye(3)),
+            zw.Body("foot", axes[1], "cart", mass=1.0, inertia=np.eye(3), geometry=[shape]),
+        ],
+        geometry=[floor],
+    )
+    keep = CollisionAvoidance((("world", "foot"),), distance=0.0)
+    task = FrameTask("foot", weight=(1, 1, 1, 0, 0, 0))
+    cases = {(2.5, 0, 0.125): (-0.5, 0), (3, 0, -0.2): (0, 0), (2.9, 0, 0.3): (-0.1, 0.175)}
+    for target, expected in cases.items():
+        found = differential_ik(m, task, [target], [0.0, 0.0], 1.0, avoid=keep, compiled=False)
+        np.testing.assert_allclose(found.q, expected, atol=1e-6)
+
+
 # ------------------------------------------------------------------------------ batches, errors
 
 

@@ -26,9 +26,12 @@ _CLOSED = {("sphere", "sphere"), ("sphere", "capsule"), ("sphere", "cylinder"), 
 
 
 class ShapeDistance(NamedTuple):
-    """Signed distance [m], the nearest point of the first shape and that of the second (3,), in the world."""
+    """Signed distance [m], the unit normal (3,) from the first shape to the second, zero beyond the distance
+    of interest, the nearest point of the first shape and that of the second (3,), in the world.
+    """
 
     distance: Any
+    normal: np.ndarray
     first: np.ndarray
     second: np.ndarray
 
@@ -56,27 +59,28 @@ def shape_distance(a: CollisionShape, b: CollisionShape, poses: Sequence[Pose], 
     """
     if ORDER.index(a.kind) > ORDER.index(b.kind):
         found = shape_distance(b, a, poses, reach)
-        return ShapeDistance(found.distance, found.second, found.first)
+        return ShapeDistance(found.distance, -found.normal, found.second, found.first)
     zero = np.zeros(3, int)
     if (a.kind, b.kind) == ("plane", "plane"):
-        return ShapeDistance(reach, zero, zero)
+        return ShapeDistance(reach, zero, zero, zero)
     if a.kind != "plane" and (a.kind, b.kind) not in _CLOSED:
         shapes = [convex_shape_of(shape.kind, placed(shape, poses)) for shape in (a, b)]
         near = nearest_points(*shapes)
-        return ShapeDistance(near.distance, near.first, near.second)
+        return ShapeDistance(near.distance, near.normal, near.first, near.second)
     pair = Pair(a, b, 1, (1, 1, 1, 1, 1), (0.02, 1), (), (0.9, 0.95, 0.001, 0.5, 2), reach, 0)
-    best = ShapeDistance(reach, zero, zero)
+    best = ShapeDistance(reach, zero, zero, zero)
     for point in contact_points(pair, poses):
-        half = point.frame[0] * (point.distance / 2)
-        best = nearer(best, ShapeDistance(point.distance, point.position - half, point.position + half))
+        d, n = point.distance, point.frame[0]
+        half = n * (d / 2)
+        best = nearer(best, ShapeDistance(d, n, point.position - half, point.position + half))
     return best
 
 
 def nearer(one: ShapeDistance, other: ShapeDistance) -> ShapeDistance:
     """The one of less distance; the first one if both are the same."""
     better = less(other.distance, one.distance)
-    points = [
+    vectors = [
         np.array([where(better, y, x) for x, y in zip(p, q, strict=True)])
-        for p, q in ((one.first, other.first), (one.second, other.second))
+        for p, q in zip(one[1:], other[1:], strict=True)
     ]
-    return ShapeDistance(where(better, other.distance, one.distance), *points)
+    return ShapeDistance(where(better, other.distance, one.distance), *vectors)

@@ -13,9 +13,6 @@ from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance
-from zwang.scalar import absolute, maximum, sqrt, where
-
-TOUCHING = 1e-9  # [m] below this distance the normal is taken between the centres of the shapes
 
 
 def avoided_pairs(
@@ -57,20 +54,10 @@ def distance_row(
 ) -> tuple[Any, np.ndarray]:
     """The signed distance d [m] of two shapes and its derivative J (nv,): d(q + x) = d + J x to first order.
 
-    reach [m]: the largest distance of interest. The normal is that between the nearest points; where the
-    shapes touch, within 1e-9 m, that between their centres.
+    reach [m]: the largest distance of interest. J x is the relative displacement of the nearest points along
+    the normal.
     """
     near = shape_distance(a, b, kinematics.poses, reach)
-    between = near.second - near.first
-    touching = absolute(near.distance) < TOUCHING
-    centres = kinematics.placement_pose(b.placement).p - kinematics.placement_pose(a.placement).p
-    length = sqrt(maximum(centres @ centres, 1e-300))
-    n = np.array(
-        [
-            where(touching, c / length, x / where(touching, 1.0, near.distance))
-            for c, x in zip(centres, between, strict=True)
-        ]
-    )
     J_a = kinematics.point_jacobian(a.placement.link, near.first)[:3]
     J_b = kinematics.point_jacobian(b.placement.link, near.second)[:3]
-    return near.distance, n @ (J_b - J_a)
+    return near.distance, near.normal @ (J_b - J_a)

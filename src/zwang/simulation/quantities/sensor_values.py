@@ -505,7 +505,8 @@ def _distance(state: SensedState, sensor: described.DistanceSensor) -> list[Any]
         [s for s in shapes if (s.shape.name if kind == "shape" else s.body) == name]
         for kind, name in (sensor.a, sensor.b)
     )
-    best = ShapeDistance(sensor.cutoff, np.zeros(3, int), np.zeros(3, int))
+    zero = np.zeros(3, int)
+    best = ShapeDistance(sensor.cutoff, zero, zero, zero)
     for a in one:
         for b in two:
             best = nearer(best, shape_distance(a, b, state.kinematics.poses, sensor.cutoff))
