@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, minimize
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from tests.mechanisms import random_mechanism
@@ -131,6 +132,31 @@ def test_speed_limits_of_a_floating_base(humanoid):
     )
     assert (np.abs(found.v) <= speeds * (1 + 1e-15)).all()
     np.testing.assert_allclose(found.v[[0, 1, 2, 5]], speeds[[0, 1, 2, 5]], atol=1e-12)
+
+
+def test_angle_and_speed_limits_of_a_ball_joint_hold_exactly():
+    """At the limit, about x, the joint shall turn on about its own y axis, which the linear row allows: the
+    rotation vector is that of the linear step, shortened to the limit.
+    """
+    joint = zw.Ball("shoulder", limits=(0, 0.5))
+    m = zw.Mechanism(bodies=[zw.Body("arm", joint, mass=1.0, inertia=np.eye(3))])
+    turn = FrameTask("arm", weight=(0, 0, 0, 1, 1, 1))
+
+    def step(start, by, **limits):
+        q = start.as_quat(scalar_first=True)
+        return differential_ik(m, turn, [(start * by).as_matrix()], q, 0.1, compiled=False, **limits)
+
+    at_limit, by = Rotation.from_rotvec([0.5, 0, 0]), Rotation.from_rotvec([0, 1.0, 0])
+    found, linear = step(at_limit, by), (at_limit * by).as_rotvec()
+    vector = Rotation.from_quat(found.q, scalar_first=True).as_rotvec()
+    np.testing.assert_allclose(vector, 0.5 * linear / np.linalg.norm(linear), atol=1e-5)
+    own = at_limit * Rotation.from_rotvec(0.1 * found.v)
+    np.testing.assert_allclose(own.as_rotvec(), vector, atol=1e-14)
+    # one slow axis: the shortened rotation has a part about it
+    at_limit, speeds = Rotation.from_rotvec([0.4, 0.3, 0]), np.array([9.0, 9.0, 0.01])
+    found = step(at_limit, Rotation.from_rotvec([-0.6, 0.9, 0]), speed_limits=speeds)
+    assert (np.abs(found.v) <= speeds).all() and found.v[1] > 0.1
+    assert Rotation.from_quat(found.q, scalar_first=True).magnitude() <= 0.5 + 1e-15
 
 
 def test_velocity_limits_of_the_joints_are_the_default():

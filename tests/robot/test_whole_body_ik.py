@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from tests.robot import dh
@@ -163,6 +164,31 @@ def test_a_closed_loop_and_a_coupling_are_closed():
     points = [pose.R @ (x, 0, 0) + pose.p for pose, x in zip(ends, (1.8, 1.5), strict=True)]
     np.testing.assert_allclose(points[0], points[1], atol=1e-8)
     assert found.q[3] == pytest.approx(-2 * found.q[0], abs=1e-8)
+
+
+def test_limits_of_a_ball_joint_hold():
+    """Targets of configurations within the limit are reached, others where another one reaches them."""
+    body = {"mass": 1.0, "inertia": np.eye(3)}
+    m = zw.Mechanism(
+        bodies=[
+            zw.Body("upper", zw.Ball("shoulder", limits=(0, 0.5)), **body),
+            zw.Body("lower", zw.Revolute("elbow", (0, 1, 0)), "upper", (1, 0, 0), **body),
+        ],
+        frames=[zw.Frame("hand", "lower", (1, 0, 0))],
+    )
+    rng = np.random.default_rng(0)
+    axis, angle = rng.normal(size=(100, 3)), np.r_[np.full(50, 0.5), rng.uniform(0.6, 1.2, 50)]
+    shoulder = Rotation.from_rotvec(angle[:, None] * axis / np.linalg.norm(axis, axis=1)[:, None])
+    q = np.c_[shoulder.as_quat(scalar_first=True), rng.uniform(-2, 2, 100)]
+    fast, hand = zw.compile(m), FrameTask("hand", weight=(1, 1, 1, 0, 0, 0))
+    goals = fast.frame_pose(q, "hand").p
+    found = whole_body_ik(m, hand, [goals])
+    turned = Rotation.from_quat(found.q[:, :4], scalar_first=True).magnitude()
+    error = np.linalg.norm(fast.frame_pose(found.q, "hand").p - goals, axis=1)
+    assert (turned <= 0.5 + 1e-15).all() and found.converged[:50].all() and not found.converged.all()
+    assert ((error < 1e-6) == found.converged).all() and "limit" in found.reason
+    beyond = whole_body_ik(m, FrameTask("upper"), [None], q[50], compiled=False)
+    assert beyond.reason == "limit" and beyond.residual.orientation[0] == pytest.approx(angle[50] - 0.5)
 
 
 def test_options_are_checked(humanoid):

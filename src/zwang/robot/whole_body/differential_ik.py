@@ -67,8 +67,9 @@ def differential_ik(
     priority, then over those of the next with the first ones kept, and so on.
     damping [1/rad^2, 1/m^2 of a unit weight]: positive, default 1e-6. limits: whether joint limits apply to
     the configuration after the step, default True. speed_limits: True (default) for the `velocity_limit` of
-    the joints, False for none, or (nv,) [rad/s, m/s], one for each velocity. Both are
-    one-sided rows, and hold exactly.
+    the joints, False for none, or (nv,) [rad/s, m/s], one for each velocity. Both are one-sided rows, and
+    hold exactly: the rotation vector of a ball joint, whose limit is linearised at q, is shortened to its
+    limit after the step.
     avoid: distances to be kept, as one-sided rows, linearised at q. Loops and joint couplings are kept, and
     their violation is removed.
     threads: by default one for each core. compiled: False evaluates the same algorithm on floats.

@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import max_abs
+from zwang.algebra.norms import max_abs, norm
+from zwang.algebra.rotations import logarithm
 from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.dynamics.gauss import GaussProblem
+from zwang.kinematics.configuration import difference_configuration, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.step_rows import (
@@ -36,9 +38,10 @@ from zwang.robot.whole_body.step_rows import (
     posture_error,
     rows_of_task,
     step_bounds,
+    within_ball_limits,
 )
 from zwang.robot.whole_body.weighted_tasks import PostureTask
-from zwang.scalar import logical_and, logical_or, maximum, minimum, while_loop
+from zwang.scalar import absolute, logical_and, logical_or, maximum, minimum, where, while_loop
 from zwang.solver.newton import newton
 from zwang.solver.solution import Solution
 
@@ -95,7 +98,7 @@ def displacement(
         if number + 1 < len(levels):
             held += [(rows.J, rows.J @ x) for rows in level.rows]
             held += _held_posture(problem, number, x)
-    return Displacement(_within(x, bounds), failed)
+    return Displacement(_within(problem, q, x, bounds), failed)
 
 
 def _level(
@@ -191,9 +194,24 @@ def _held_posture(problem: WholeBodyProblem, number: int, x: np.ndarray) -> list
     return [(np.eye(nv, dtype=int)[[k]], [x[k]]) for k in chosen]
 
 
-def _within(x: np.ndarray, bounds: Sequence[StepBounds]) -> np.ndarray:
-    """x, with the rounding beyond its bounds removed."""
-    values = list(x)
+def _within(problem: WholeBodyProblem, q: Any, x: np.ndarray, bounds: Sequence[StepBounds]) -> np.ndarray:
+    """x, with the rounding beyond its bounds removed, and with the rotations of ball joints to which the
+    linear row of their limit leads replaced by those to the nearest rotations within it.
+    """
+    tree, values = problem.mechanism.tree, list(x)
+    reach = {k: upper for k, _, upper in bounds}
+    after = integrate_configuration(tree, q, x)
+    nearest = difference_configuration(tree, within_ball_limits(problem, after), q)
+    for coordinates, velocities, limit in problem.limited_balls:
+        beyond = norm(logarithm(after[coordinates])) > limit
+        numbers = range(velocities.start, velocities.stop)
+        # a part of the way to a rotation within the limit is within both limits
+        factor: Any = 1.0
+        for k in numbers:
+            if k in reach:
+                factor = minimum(factor, reach[k] / maximum(absolute(nearest[k]), reach[k]))
+        for k in numbers:
+            values[k] = where(beyond, factor * nearest[k], values[k])
     for k, lower, upper in bounds:
         values[k] = minimum(maximum(values[k], lower), upper)
     return scalar_array(values)

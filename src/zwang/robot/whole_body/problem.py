@@ -88,13 +88,15 @@ class WholeBodyProblem:
 
     @cached_property
     def limited_balls(self) -> tuple[tuple[slice, slice, float], ...]:
-        """The coordinates and the velocities of each ball joint with a limit, and its largest angle [rad]."""
+        """The coordinates and the velocities of each ball joint with a limit below pi, and its largest angle
+        [rad].
+        """
         if not self.limits:
             return ()
         return tuple(
             (index.q, index.v, float(max(index.joint.limits)))
             for index in self.mechanism.joints
-            if index.kind == "ball" and index.joint.limits is not None
+            if index.kind == "ball" and index.joint.limits is not None and max(index.joint.limits) < np.pi
         )
 
     def posture_weights(self, task: PostureTask) -> np.ndarray:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import max_abs
+from zwang.algebra.norms import max_abs, norm
+from zwang.algebra.rotations import logarithm
 from zwang.collision.distances import shape_distance
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
@@ -26,7 +27,13 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.inverse_kinematics.levenberg_marquardt import select_array
 from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
-from zwang.robot.whole_body.step_rows import TaskTarget, loop_rows, posture_error, rows_of_task
+from zwang.robot.whole_body.step_rows import (
+    TaskTarget,
+    loop_rows,
+    posture_error,
+    rows_of_task,
+    within_ball_limits,
+)
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask, PostureTask
 from zwang.scalar import (
     absolute,
@@ -182,7 +189,7 @@ def search_priorities(
         found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
         size = max_abs(found.x)
         factor = minimum(1.0, LARGEST_STEP / maximum(size, LARGEST_STEP))
-        q = integrate_configuration(tree, s.q, factor * np.array(found.x))
+        q = within_limits(problem, integrate_configuration(tree, s.q, factor * np.array(found.x)))
         if count > 1 or problem.avoidance or problem.loops:
             q = corrected(problem, q, targets, count - 1)
         errors = task_errors(problem, q, targets)
@@ -226,8 +233,8 @@ def largest_weight(problem: WholeBodyProblem) -> float:
 
 
 def within_limits(problem: WholeBodyProblem, q: Any) -> np.ndarray:
-    """q, with the coordinates that are beyond their limits moved to them."""
-    values = list(q)
+    """q, with the coordinates and the rotations of ball joints that are beyond their limits moved to them."""
+    values = list(within_ball_limits(problem, q))
     for i, lower, upper in problem.bounds.values():
         if np.isfinite(lower):
             values[i] = maximum(values[i], lower)
@@ -243,6 +250,8 @@ def at_a_limit(problem: WholeBodyProblem, q: Any, tolerance: float) -> Any:
         for limit in (lower, upper):
             if np.isfinite(limit):
                 found = logical_or(found, absolute(q[i] - limit) <= tolerance)
+    for coordinates, _, largest in problem.limited_balls:
+        found = logical_or(found, norm(logarithm(q[coordinates])) >= largest - tolerance)
     return found
 
 

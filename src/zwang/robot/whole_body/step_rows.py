@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.rotations import logarithm
+from zwang.algebra.norms import norm
+from zwang.algebra.rotations import exponential, logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.equality import violation_of
 from zwang.constraint.rows import Rows, rows_of_kind
@@ -108,6 +109,20 @@ def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any, 
         J[0, velocities] = [-x / angle for x in phi]
         parts.append(plain_rows(f"limit of {coordinates}", "limit", J, [angle - largest], [R]))
     return parts
+
+
+def within_ball_limits(problem: WholeBodyProblem, q: Any) -> np.ndarray:
+    """q, with the rotation vectors of ball joints that are longer than their limits shortened to these."""
+    values = np.array(q)
+    for coordinates, _, largest in problem.limited_balls:
+        phi = logarithm(q[coordinates])
+        angle = norm(phi)
+        beyond = angle > largest
+        shortened = exponential(phi * (largest / where(beyond, angle, 1.0)))
+        values[coordinates] = [
+            where(beyond, x, old) for x, old in zip(shortened, values[coordinates], strict=True)
+        ]
+    return values
 
 
 def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics, R: float) -> list[Rows]:
