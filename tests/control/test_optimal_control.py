@@ -82,6 +82,23 @@ def test_a_model_that_cannot_be_stabilised_is_told():
         lqr(model, np.ones(3), [1])
 
 
+def test_states_that_stay_or_oscillate_without_feedback_are_told():
+    """An undamped oscillator without a motor, and a rail whose position has no weight, are not stabilised."""
+    bodies = [zw.Body(name, zw.Prismatic(f"{name}x", (1, 0, 0)), mass=1) for name in ("cart", "mass")]
+    forces = [zw.Motor("push", "cartx"), zw.Spring("massx", stiffness=4.0)]
+    apart = zw.Mechanism("apart", bodies, gravity=(0, 0, 0), forces=forces)
+    for step in (None, 0.01):
+        for scale in (0.5, 1, 2):
+            with pytest.raises(SolveError, match="no feedback stabilises"):
+                lqr(zw.linearize(apart, [0, 0], step=step), scale * np.ones(4), [1])
+        rail = zw.linearize(double_integrator(), [0.0], step=step)
+        for Q in ([0, 1], [0, 0]):
+            with pytest.raises(SolveError, match="Q does not see"):
+                lqr(rail, Q, [1])
+    slow = lqr(zw.linearize(double_integrator(), [0.0]), [1e-12, 0], [1])  # |poles|^4 = Q / R
+    np.testing.assert_allclose(np.abs(slow.poles), 1e-3)
+
+
 def test_ilqr_of_a_linear_problem_is_the_least_squares_solution():
     """For a mass on a rail the cost is quadratic in the controls, so that its minimum is a linear system."""
     fast, steps, h = zw.compile(double_integrator()), 30, 0.05

@@ -14,6 +14,9 @@ from zwang.api.arguments.validation import validated_arguments
 from zwang.errors import ArgumentError, ShapeError, SolveError, StateError
 
 ROUNDING = 1e-9  # of the elements of a weight, relative to the largest
+MARGIN = (
+    1e-8  # of poles from the boundary of stability, relative to the largest one, or to 1 of discrete models
+)
 
 
 class Regulator(NamedTuple):
@@ -33,8 +36,10 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
 
     model: continuous or discrete, of `zw.linearize`. Q: (n, n) symmetric and positive semidefinite, or its
     diagonal (n,). R: (m, m) symmetric and positive definite, or its diagonal (m,).
+    The closed loop is asymptotically stable: the real parts of its poles are below -1e-8 times the largest
+    pole, and the absolute values of those of a discrete model below 1 - 1e-8.
     Raises ArgumentError, also for other weights, StateError, ShapeError, and SolveError where no feedback
-    stabilises the model.
+    stabilises the model, or Q does not see a state that does not decay by itself.
     Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
     (1990), Chapters 2 and 3.
     """
@@ -55,12 +60,22 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
         else:
             S = scipy.linalg.solve_discrete_are(A, B, q, r)
             K = np.linalg.solve(r + B.T @ S @ B, B.T @ S @ A)
+        poles = np.linalg.eigvals(A - B @ K)
     except (np.linalg.LinAlgError, ValueError) as error:
-        raise SolveError(
-            "no feedback stabilises this model: a growing state is not controlled, or Q does not "
-            f"see it; reduce the states or change the weights ({error})"
-        ) from None
-    return Regulator(K, S, np.linalg.eigvals(A - B @ K))
+        raise _without_solution(str(error)) from None
+    size = np.abs(poles).max(initial=0.0)
+    margin = -poles.real / max(size, 1e-300) if model.step is None else 1 - np.abs(poles)
+    if not (margin > MARGIN).all():
+        pole = poles[np.argmin(margin)]
+        raise _without_solution(f"the pole {pole:.6g} of the closed loop is not stable")
+    return Regulator(K, S, poles)
+
+
+def _without_solution(reason: str) -> SolveError:
+    return SolveError(
+        "no feedback stabilises this model: a state that does not decay is not controlled, or Q does not see "
+        f"it; reduce the states or change the weights ({reason})"
+    )
 
 
 def _weight(W: npt.ArrayLike, size: int, name: str) -> np.ndarray:
