@@ -15,7 +15,9 @@ import pytest
 
 import zwang as zw
 from zwang.cli import app, main
+from zwang.integrator.adaptive_step import METHODS
 from zwang.mechanism.samples import FURUTA, SAMPLES, furuta
+from zwang.simulation.step import STEPPERS
 from zwang.viewer.plot_series import KINDS
 
 
@@ -62,6 +64,13 @@ def test_help_of_a_command_has_examples_that_are_accepted(call, command, monkeyp
         assert arguments[0] == command
         function, _, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
         assert function is app[command].default_command
+
+
+@pytest.mark.parametrize(("command", "names"), [("simulate", (*STEPPERS, *METHODS)), ("export", STEPPERS)])
+def test_help_names_every_integrator(command, names):
+    parameters = app[command].assemble_argument_collection()
+    (text,) = (a.parameter.help for a in parameters if "--integrator" in a.names)
+    assert set(names) <= set(re.findall(r"\w+", text))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from zwang.mechanism.options import ERROR_CONTROLLED, FIXED_STEP
+
 Model = Annotated[
     Path, Parameter(help="Path of a URDF, MJCF or JSON file, or the name of a sample mechanism.")
 ]
@@ -38,7 +40,7 @@ Step = Annotated[float | None, Parameter(help="Step size [s]; by default the mod
 Integrator = Annotated[
     str | None,
     Parameter(
-        help="Integrator: euler, implicitfast or rk4 (fixed step), or dop853, radau or lsoda "
+        help=f"Integrator: {', '.join(FIXED_STEP)} (fixed step), or {', '.join(ERROR_CONTROLLED)} "
         "(error controlled); by default the model's own."
     ),
 ]

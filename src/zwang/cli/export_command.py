@@ -13,6 +13,7 @@ from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Step, Strict, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of, parse_pairs
+from zwang.mechanism.options import FIXED_STEP
 from zwang.mechanism.report import Report
 
 
@@ -39,7 +40,7 @@ def export(
     step: Step = None,
     integrator: Annotated[
         str | None,
-        Parameter(help="Integrator: euler, implicitfast, implicit or rk4; by default the model's."),
+        Parameter(help=f"Integrator: {', '.join(FIXED_STEP)}; by default the model's."),
     ] = None,
     dtype: Annotated[str, Parameter(help="The type of all numbers: float64 or float32.")] = "float64",
     function: Annotated[

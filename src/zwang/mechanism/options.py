@@ -27,11 +27,11 @@ DISABLED = (
 ENABLED = ("override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact", "ipc", "speculative")
 """The disable and enable flags of MuJoCo, in the order of their bits."""
 SOLVERS = ("newton", "cg", "pgs")
-INTEGRATORS = ("euler", "implicitfast", "implicit", "rk4", "dop853", "rk45", "radau", "bdf", "lsoda")
-"""The names of the integrators, with fixed step size first, then with error control.
-
-`simulate` does not provide MuJoCo's "implicit", which is accepted here because files contain it.
-"""
+FIXED_STEP = ("euler", "implicitfast", "implicit", "rk4")
+"""The names of the integrators with fixed step size."""
+ERROR_CONTROLLED = ("dop853", "rk45", "radau", "bdf", "lsoda")
+"""The names of the integrators with error control."""
+INTEGRATORS = FIXED_STEP + ERROR_CONTROLLED
 
 
 @validated
