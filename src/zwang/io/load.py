@@ -53,9 +53,9 @@ def load(
     package_dirs: folders that are searched for the packages of `package://` addresses.
     asset_dirs: folders whose files the model may name, besides those in its own folder, such as the common
         folder of an MJCF file and of the meshes that it names as "../meshes".
-    Raises LoadError with file, line and column for invalid contents, and UnsupportedError for features that
-    zwang does not support. Warns with LoadWarning of omitted or missing contents, and with
-    PlausibilityWarning of implausible numbers.
+    Raises LoadError with file, line and column for invalid contents and for folders that do not exist, and
+    UnsupportedError for features that zwang does not support. Warns with LoadWarning of omitted or missing
+    contents, and with PlausibilityWarning of implausible numbers.
     """
     if not isinstance(path, (str, os.PathLike)) or not isinstance(base, str) or base not in ("fixed", "free"):
         given = f"{short_repr(path)} and {short_repr(base)}"
@@ -66,14 +66,21 @@ def load(
             "`text=`, beside a path that names it"
         )
     file = Path(path)
-    mechanism = _read(file, text, base, strict, _several(package_dirs), _several(asset_dirs))
+    mechanism = _read(
+        file, text, base, strict, _folders(package_dirs, "package_dirs"), _folders(asset_dirs, "asset_dirs")
+    )
     for note in lint(mechanism):
         warnings.warn(f"{file}: {note.what} ({note.where})", PlausibilityWarning, stacklevel=3)
     return with_symbolic_parameters(mechanism, symbolic)
 
 
-def _several(folders: Any) -> tuple[Any, ...]:
-    return (folders,) if isinstance(folders, (str, os.PathLike)) else tuple(folders)
+def _folders(given: Any, argument: str) -> tuple[Any, ...]:
+    """One folder, or several, of an argument. Raises LoadError for one that does not exist."""
+    folders = (given,) if isinstance(given, (str, os.PathLike)) else tuple(given)
+    for folder in folders:
+        if not isinstance(folder, (str, os.PathLike)) or not os.path.isdir(folder):
+            raise LoadError(f"{argument} names {str(folder)!r}, which is no folder; give existing folders")
+    return folders
 
 
 def _read(
