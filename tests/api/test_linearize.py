@@ -230,6 +230,21 @@ def test_a_trimmed_control_is_within_its_range():
         zw.trim(m, [0.1, 0.2], fixed=["shoulder", "elbow"])
 
 
+def test_a_trimmed_control_of_a_muscle_is_between_0_and_1():
+    """A spring holds the joint against the muscle. MuJoCo is at rest there, too."""
+    text = """<mujoco><worldbody><body><joint name="j" axis="0 1 0" stiffness="5"/><geom size=".1"/></body>
+      </worldbody><actuator><muscle name="m" joint="j" lengthrange="-1 1" force="20"/></actuator></mujoco>"""
+    m = zw.load("muscle.xml", text=text)
+    for guess, expected in ((3.0, 1.0), (-2.0, 0.0)):
+        found = zw.trim(m, [0.0], control=[guess])
+        assert found.control == expected and found.activation == pytest.approx(expected, abs=1e-8)
+        model = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.ctrl[:], data.act[:] = found.q, found.control, found.activation
+        mujoco.mj_forward(model, data)
+        assert max(abs(data.qacc[0]), abs(data.act_dot[0])) < 1e-6
+
+
 def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():
     m = zw.load(ASSETS / "inverted_pendulum.xml")
     with pytest.raises(DescriptionError, match="but a linear model of continuous time has no"):

@@ -88,8 +88,9 @@ def trim(
     guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
     control, by default that of the keyframe, or zero; for a mechanism without inputs the generalised forces
     (nv,) [N m, N], which are kept. fixed: the names of coordinates and of controls that keep their value,
-    such as ["elbow", "shoulder motor"]; all others are found, controls within their ranges. Where several
-    equilibria are near, it is one of them, stable or not. params: values of the symbols.
+    such as ["elbow", "shoulder motor"]; all others are found, controls within their ranges, those of muscles
+    with activation dynamics within 0 ... 1. Where several equilibria are near, it is one of them, stable or
+    not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
     that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
@@ -184,15 +185,23 @@ class _TrimProblem(NamedTuple):
 
 
 def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
-    """The control that acts: clipped to the control ranges of motors and actuators."""
+    """The control that acts: clipped to the control ranges of motors and actuators, and to 0 ... 1 by the
+    activation dynamics of muscles.
+    """
     return np.clip(control, *_control_ranges(m))
 
 
 def _control_ranges(m: Mechanism) -> np.ndarray:
     """The least and the largest control (2, nu)."""
-    ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
-    limits = [ranges.get(name) or (-np.inf, np.inf) for name in control_names(m)]
-    return np.array(limits, float).reshape(len(limits), 2).T
+    drives = {f.name: f for f in m.forces if isinstance(f, Motor | Actuator)}
+    limits = np.tile([-np.inf, np.inf], (len(control_names(m)), 1))
+    for k, name in enumerate(control_names(m)):
+        drive = drives.get(name)
+        if drive is not None and drive.control_range is not None:
+            limits[k] = np.array(drive.control_range, float)
+        if isinstance(drive, Actuator) and drive.activation is not None and drive.activation[0] == "muscle":
+            limits[k] = np.clip(limits[k], 0, 1)
+    return limits.T
 
 
 def _saturated(problem: _TrimProblem, control: np.ndarray) -> str:
