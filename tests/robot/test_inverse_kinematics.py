@@ -169,6 +169,26 @@ def test_a_stretched_arm_that_cannot_start_says_singular():
     assert zw.robot.solve_ik(dh.two_link(), "tip", (1, 0), q0=(0, 0)).converged
 
 
+def test_starts_are_given_by_name_too():
+    """A dictionary of coordinates, of which the others are those at home, also with a batch; a keyframe."""
+    m = dh.two_link()
+    first, second = m.coordinate_names
+    start, task = (0.25, 0.75), zw.robot.FrameTask("tip", weight=(1, 1, 0, 0, 0, 0))
+    m = m.replace(home=(0.25, 0.5), keyframes=[zw.Keyframe("bent", q=start)])
+
+    def found(q0):
+        solution = zw.robot.solve_ik(m, "tip", TARGET, q0=q0, compiled=False)
+        step = zw.robot.differential_ik(m, task, [(*TARGET, 0)], q0, 1.0, compiled=False)
+        return np.array([solution.q, step.q])
+
+    for q0 in ({second: 0.75}, {second: 0.75, first: 0.25}, "bent"):
+        np.testing.assert_array_equal(found(q0), found(start))
+    several = zw.robot.solve_ik(m, "tip", [TARGET, TARGET], q0={second: [0.75, -0.75]}, compiled=False)
+    assert several.converged.all() and (np.sign(several.q[:, 1]) == (1, -1)).all()
+    with pytest.raises(zw.errors.UnknownNameError, match="elbow"):
+        zw.robot.solve_ik(m, "tip", TARGET, q0={"elbow": 1.0})
+
+
 @pytest.mark.parametrize("method", ["newton", "transpose"])
 def test_too_few_iterations_say_so(method):
     solution = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, method=method, q0=(0.25, 0.75), iterations=2)

@@ -149,11 +149,15 @@ def task_space(
     return space, configurations(m, q)
 
 
-def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
-    """q (nq,) or (..., nq) as an array with unit quaternions. Raises ShapeError or StateError."""
-    if validation.real_values(q, "q").ndim <= 1:
-        return validation.configuration(m, q)
-    array = np.array(validation.real_values(q, "q"))
+def configurations(m: Mechanism, q: Any) -> np.ndarray:
+    """q (nq,) or (..., nq), also by name, as an array with unit quaternions.
+
+    Raises ShapeError, StateError or UnknownNameError.
+    """
+    given = validation.real_values(validation.coordinates(m, q, "q"), "q")
+    if given.ndim <= 1:
+        return validation.configuration(m, given)
+    array = np.array(given)
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
     valid = np.isfinite(array).all(axis=-1)
@@ -164,9 +168,7 @@ def configurations(m: Mechanism, q: ArrayLike) -> np.ndarray:
             valid &= length[..., 0] > SMALLEST_QUATERNION
             part /= np.where(np.abs(length - 1) > QUATERNION_ROUNDING, length, 1.0)
     if not valid.all():
-        validation.configuration(
-            m, validation.real_values(q, "q").reshape(-1, m.nq)[np.argmin(valid.reshape(-1))]
-        )
+        validation.configuration(m, given.reshape(-1, m.nq)[np.argmin(valid.reshape(-1))])
     return array
 
 

@@ -161,6 +161,17 @@ def or_of_keyframe(mechanism: Mechanism, q: Any, **given: Any) -> tuple[Any, ...
     return tuple((getattr(keyframe, name) or None) if x is None else x for name, x in given.items())
 
 
+def coordinates(mechanism: Mechanism, q: Any, where: str) -> Any:
+    """The coordinates (..., nq) of the keyframe of that name, or of a dictionary of coordinates by name, of
+    which the others take their values in the home or the neutral configuration; other values as they are.
+
+    where: the argument, for errors. Raises UnknownNameError, StateError or ShapeError.
+    """
+    home = mechanism.home or mechanism.neutral
+    q = (keyframe_of(mechanism, q).q or home) if isinstance(q, str) else q
+    return values_by_name(q, home, mechanism.coordinate_names, "coordinate", where)
+
+
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) with its quaternions at unit length.
 
@@ -168,9 +179,7 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     their values in the home or the neutral configuration. Raises ShapeError, UnknownNameError, and StateError
     for NaN and zero quaternions.
     """
-    home = mechanism.home or mechanism.neutral
-    q = (keyframe_of(mechanism, q).q or home) if isinstance(q, str) else q
-    q = values_by_name(q, home, mechanism.coordinate_names, "coordinate", "q")
+    q = coordinates(mechanism, q, "q")
     q = vector(q, mechanism.nq, "q", f"nq of mechanism {mechanism.name!r}")
     for joint in mechanism.joints:
         if joint.kind in ("ball", "free"):

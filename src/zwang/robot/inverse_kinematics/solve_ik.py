@@ -50,7 +50,7 @@ def solve_ik(
     targets: TargetLike,
     *,
     method: str = "lm",
-    q0: ArrayLike | None = None,
+    q0: ArrayLike | Mapping[str, ArrayLike] | str | None = None,
     part: str | None = None,
     components: Sequence[str] | None = None,
     axes: str = "world",
@@ -77,7 +77,8 @@ def solve_ik(
     part="orientation", R alone.
     method: "lm", Levenberg-Marquardt with joint limits and restarts (default); "newton" (or
     "jacobian_inverse") and "transpose" (or "jacobian_transpose"), the classical iterations without restarts.
-    q0 (nq,) or (..., nq): the start; by default the middle between the joint limits.
+    q0 (nq,) or (..., nq): the start, or the name of a keyframe, or a dictionary of coordinates by name, of
+    which the others are those at home; by default the middle between the joint limits.
     part: "pose", "position" or "orientation"; by default what the targets contain.
     components: instead of a part, some of "x y z rx ry rz". axes: the axes of the components, "world"
     (default) or "body", those of the frame.
@@ -241,13 +242,11 @@ def _batch(given: list[PoseTarget]) -> tuple[tuple[int, ...], int]:
     return batch, int(np.prod(batch, dtype=int))
 
 
-def _start(
-    m: Mechanism, problem: Problem, q0: ArrayLike | None, batch: tuple[int, ...], count: int
-) -> np.ndarray:
+def _start(m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], count: int) -> np.ndarray:
     """The start of every target (N, nq)."""
     if q0 is None:
         return np.tile(JointLimits.of(problem.coordinates, m).middle, (count, 1))
-    q = validation.real_values(q0, "q0")
+    q = validation.real_values(validation.coordinates(m, q0, "q0"), "q0")
     if q.ndim <= 1:
         return np.tile(validation.configuration(m, q), (count, 1))
     if q.shape != (*batch, m.nq):

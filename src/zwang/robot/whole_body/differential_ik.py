@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,7 +45,7 @@ def differential_ik(
     mechanism: Mechanism,
     tasks: WeightedTask | Sequence[WeightedTask],
     targets: Sequence[Any],
-    q: ArrayLike,
+    q: ArrayLike | Mapping[str, ArrayLike] | str,
     step: float,
     *,
     damping: float = DEFAULT_DAMPING,
@@ -61,7 +61,7 @@ def differential_ik(
     pose (R, p) or a 4x4 matrix of a frame, p (3,) where only its position has weights, R where only its
     orientation has; a position (3,) [m] of the centre of mass; a configuration (nq,) of a posture; or None
     for what q has. Each may be a batch (..., ...).
-    q: configuration (nq,), or a batch (..., nq). step: its duration h [s].
+    q: configuration (nq,), or a batch (..., nq), or by name as for `solve_ik`. step: its duration h [s].
 
     The displacement x = h v minimises sum |w (J x - gain e)|^2 + damping |x|^2 over the tasks of the first
     priority, then over those of the next with the first ones kept, and so on.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ def whole_body_ik(
     mechanism: Mechanism,
     tasks: WeightedTask | Sequence[WeightedTask],
     targets: Sequence[Any],
-    q0: ArrayLike | None = None,
+    q0: ArrayLike | Mapping[str, ArrayLike] | str | None = None,
     *,
     damping: float = DEFAULT_DAMPING,
     limits: bool = True,
@@ -99,7 +99,7 @@ def whole_body_ik(
 
     tasks, targets, damping, limits, avoid, threads, compiled: as for `differential_ik`; gains shorten the
     steps. A target of None keeps what q0 has.
-    q0: the start (nq,) or (..., nq); by default the home configuration.
+    q0: the start (nq,) or (..., nq), or by name as for `solve_ik`; by default the home configuration.
     tolerance: of the residuals, one number or (position [m], orientation [rad]), default 1e-6. iterations:
     the limit for each start, default 100. restarts: further starts of the targets that have not converged,
     default 0: random joint coordinates within their limits, drawn from `seed`, with the free joints and the
