@@ -14,6 +14,7 @@ from zwang.errors import DescriptionError, ParameterError, ShapeError, StateErro
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 from zwang.identification.simulation.unknowns import unknowns_of
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
+from zwang.mechanism.controllers import Pid
 from zwang.mechanism.mechanism import Mechanism
 
 NOISE = 2e-4
@@ -71,6 +72,51 @@ def test_sensitivities_are_those_of_differences_of_simulations(integrator):
         moved = (windows.moved(windows.q + s[:2], windows.v + s[2:]) for s in (step, -step))
         plus, minus = (simulator.trajectory(w, values)[0] for w in moved)
         assert np.abs((plus - minus) / (2 * e) - X[..., k]).max() < 1e-7
+
+
+K = sp.Symbol("k")
+
+
+def driven(*forces) -> Mechanism:
+    """A pendulum with a damper and these forces at its joint."""
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0.05, 0, -0.3),
+                   inertia=(0.1, 0.1, 0.1))  # fmt: skip
+    return zw.Mechanism("driven", [body], forces=[zw.Damper("j", 0.1), *forces])
+
+
+@pytest.mark.parametrize(
+    "force",
+    [
+        zw.Actuator("a", joint="j", gain=(K, 0, 0)),
+        zw.Actuator("a", joint="j", bias=(K, 0, 0)),
+        zw.Actuator("a", joint="j", pid=Pid(K, 0, 1.0)),
+        zw.Actuator("a", joint="j", pid=Pid(5.0, 0, 1.0), gear=(K,)),
+        zw.Motor("a", "j", control_range=(-K, K)),
+    ],
+    ids=["gain", "bias", "pid", "gear", "range"],
+)
+def test_sensitivities_contain_the_symbols_and_the_feedback_of_actuators(force):
+    unknowns = unknowns_of(driven(force), (), None, {"k": 1.3})
+    simulator = Simulator(unknowns, unknowns.mechanism, 0.002, "euler")
+    windows = Windows(np.array([[0.3]]), np.array([[0.5]]), np.full((1, 6, 1), 2.0), np.zeros(1), 3)
+    k, e = unknowns.start, 1e-5
+    _, _, S, X = simulator.derivatives(windows, k, True)
+    plus, minus = (simulator.trajectory(windows, k + s)[0] for s in (e, -e))
+    np.testing.assert_allclose(S[..., 0], (plus - minus) / (2 * e), atol=1e-9)
+    for column, move in enumerate(np.eye(2) * e):
+        moved = (windows.moved(windows.q + s[0], windows.v + s[1]) for s in (move, -move))
+        plus, minus = (simulator.trajectory(w, k)[0] for w in moved)
+        np.testing.assert_allclose(X[..., column], (plus - minus) / (2 * e), atol=1e-9)
+
+
+def test_actuators_with_states_are_rejected():
+    t = np.arange(21) * 0.01
+    for actuator in (
+        zw.Actuator("a", joint="j", pid=Pid(5.0, 1.0, 1.0)),
+        zw.Actuator("a", joint="j", activation=("integrator", ())),
+    ):
+        with pytest.raises(DescriptionError, match="actuator 'a' of mechanism 'driven' has states"):
+            zw.identify.fit_by_simulation(driven(actuator), t, t[:, None], 0 * t[:, None], kinds=("damping",))
 
 
 def test_true_combinations_lie_within_their_intervals_as_often_as_these_say():

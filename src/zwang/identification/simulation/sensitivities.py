@@ -187,18 +187,22 @@ def is_smooth(m: Mechanism, integrator: str) -> bool:
 
 
 def _is_plain(m: Mechanism, force: Any) -> bool:
-    """Whether a force is one of inverse dynamics, a linear damper, or a motor without feedback."""
+    """Whether a force is one of inverse dynamics, a linear damper, or that of a motor without feedback,
+    symbols and states.
+    """
     if isinstance(force, Damper):
         known = are_constant(force.coefficient) or str(force.coefficient) in m.symbols
         return known and not force.higher
+    if isinstance(force, Motor | Actuator) and not are_constant(*(force.control_range or ())):
+        return False
     if isinstance(force, Actuator):
-        gains = (*force.gain[1:], *force.bias[1:], *force.gear)
-        plain = force.joint is not None and force.activation is None and force.muscle is None
+        others = (force.activation, force.muscle, force.pid, force.force_range)
+        feedback = (*force.gain[1:], *force.bias[1:])
         return (
-            plain
-            and force.force_range is None
-            and are_constant(*gains)
-            and not any(gains[: -len(force.gear)])
+            force.joint is not None
+            and all(x is None for x in others)
+            and are_constant(*force.gain, *force.bias, *force.gear)
+            and not any(feedback)
         )
     if isinstance(force, Motor):
         return are_constant(force.gear)

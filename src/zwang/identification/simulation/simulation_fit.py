@@ -23,6 +23,7 @@ from zwang.identification.simulation.recorded_motion import RecordedMotion
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 from zwang.identification.simulation.simulation_intervals import KnownCombinations, known_combinations
 from zwang.identification.simulation.unknowns import Unknowns, unknowns_of
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
@@ -141,8 +142,8 @@ def fit_by_simulation(
 
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
     problem without the priors. Raises ShapeError and StateError for invalid data, DescriptionError for
-    activation states, SimulationError where the steps have no exact derivatives, UnknownNameError, and
-    SolveError if the fit does not converge.
+    actuators with states (activations, PID controllers), SimulationError where the steps have no exact
+    derivatives, UnknownNameError, and SolveError if the fit does not converge.
     Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
     """
     m = validation.checked_mechanism(mechanism)
@@ -267,10 +268,11 @@ def _simulator(key: _Key, away: frozenset[str], h: float, integrator: str) -> Si
         else b
         for b in m.bodies
     ]
-    if any(getattr(f, "activation", None) or getattr(f, "muscle", None) for f in m.forces):
+    stateful = [f.name for f in m.forces if isinstance(f, Actuator) and f.states]
+    if stateful:
         raise DescriptionError(
-            f"mechanism {m.name!r} has actuators with activations, whose states are not measured; leave them "
-            "out, or give their forces as the control of motors"
+            f"actuator {stateful[0]!r} of mechanism {m.name!r} has states, of an activation or of a PID "
+            "controller, which are not measured; leave it out, or give its force as the control of a motor"
         )
     return Simulator(unknowns, m.replace(bodies=bodies), h, integrator)
 
