@@ -377,3 +377,31 @@ def test_exact_data_of_an_arm_without_friction_give_its_forces(kinds):
     again = zw.compile(found.mechanism).inverse_dynamics(q, v, a)
     np.testing.assert_allclose(again, samples.tau, atol=1e-6)
     assert not found.outside
+
+
+@pytest.mark.parametrize(
+    ("kinds", "springs"),
+    [
+        (None, lambda k, m: [zw.Spring("j", k, rest=0.1), zw.Spring("j", m, rest=0.1)]),
+        (
+            None,
+            lambda k, m: [zw.PointSpring(("world", (0.3, 0, 0.5)), ("b", (0, 0, -0.3)), x) for x in (k, m)],
+        ),
+        ("inertia", lambda k, m: [zw.Damper("j", 0.2), zw.Damper("j", 0.5)]),
+    ],
+    ids=["joint", "points", "damper"],
+)
+def test_two_elements_of_one_joint_have_the_sum_of_their_coefficients(kinds, springs):
+    def pendulum(k: float, m: float) -> Mechanism:
+        body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0.05, 0, -0.3),
+                       inertia=(0.1, 0.1, 0.1))  # fmt: skip
+        return zw.Mechanism("pendulum", [body], forces=springs(k, m))
+
+    t, q, v, a = motion(1, 300)
+    true = pendulum(2.0, 6.0)
+    samples = zw.identify.Measurements(t, q, v, a, zw.compile(true).inverse_dynamics(q, v, a))
+    found = zw.identify.fit(pendulum(1.0, 3.0), samples, kinds=kinds)
+    state = [0.5], [0.3], [1.0]
+    exact = zw.inverse_dynamics(true, *state)
+    np.testing.assert_allclose(zw.inverse_dynamics(found.mechanism, *state), exact, atol=1e-6)
+    assert kinds or [p.value for p in zw.identify.parameters(true, "stiffness")] == [8.0]

@@ -176,6 +176,28 @@ def test_a_symbol_is_found_through_contacts():
     assert low < 1.3 < high and high - low < 0.05
 
 
+def test_two_springs_of_one_joint_are_found_by_their_sum():
+    true, model = (driven(zw.Motor("a", "j"), *(zw.Spring("j", k, rest=0.1) for k in ks))
+                   for ks in ((2.0, 6.0), (1.0, 3.0)))  # fmt: skip
+    t = np.arange(101) * 0.01
+    u = np.sin(7 * t)[:, None]
+    run = zw.compile(true).rollout([0.1], [0], np.repeat(u[:-1], 5, axis=0), steps=500, every=5)
+    q = np.concatenate([[[0.1]], run[0]])
+    found = zw.identify.fit_by_simulation(model, t, q, u, kinds=("stiffness",), deviation=1e-5)
+    assert abs(found.value("stiffness_j") - 8) < 0.01
+    forces = (zw.inverse_dynamics(m, [0.5], [0.3], [1.0]) for m in (true, found.mechanism))
+    np.testing.assert_allclose(*forces, rtol=1e-3)
+
+
+def test_a_kind_and_a_symbol_of_one_element_are_rejected():
+    t = np.arange(21) * 0.01
+    for kind, force in (("stiffness", zw.Spring("j", 1.0, rest=K)), ("stiffness", zw.Spring("j", K))):
+        with pytest.raises(DescriptionError, match="leave that kind out"):
+            zw.identify.fit_by_simulation(
+                driven(force), t, t[:, None], 0 * t[:, None], kinds=(kind,), guess={"k": 0.1}
+            )
+
+
 def test_what_the_record_does_not_tell_has_no_interval():
     """Without gravity and with the knee held, the hip tells a single moment of inertia."""
     m = arm().replace(gravity=(0, 0, 0))

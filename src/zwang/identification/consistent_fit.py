@@ -15,9 +15,12 @@ weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from zwang.errors import DescriptionError
@@ -240,13 +243,16 @@ def _pseudo_inertias(pi: np.ndarray) -> np.ndarray:
     return np.einsum("ka,aij->kij", pi.reshape(-1, 10), PSEUDO_INERTIA_UNITS)
 
 
-def with_parameters(m: Mechanism, parameters: tuple[Parameter, ...], pi: np.ndarray) -> Mechanism:
-    """The mechanism with the parameters pi. A body gets the inertia of all that is rigidly attached to it,
-    and the attached bodies get none. Offsets are left out: a joint has none.
+def with_parameters(m: Mechanism, parameters: Sequence[Parameter], pi: ArrayLike) -> Mechanism:
+    """The mechanism with the parameters pi, numbers, or symbols of those that are not inertial. A body gets
+    the inertia of all that is rigidly attached to it, and the attached bodies get none. Offsets are left out:
+    a joint has none.
 
     Raises DescriptionError for parameters that are not physically consistent.
     """
-    value = {p.name: float(x) for p, x in zip(parameters, pi, strict=True)}
+    values = np.asarray(pi).tolist()
+    value = {p.name: x for p, x in zip(parameters, values, strict=True)}
+    found = {p.element: x for p, x in zip(parameters, values, strict=True) if p.element is not None}
     bodies = {b.name: b for b in m.bodies}
     if any(p.kind == INERTIAL_KINDS[0] for p in parameters):
         for origin in body_origins(m):
@@ -262,8 +268,9 @@ def with_parameters(m: Mechanism, parameters: tuple[Parameter, ...], pi: np.ndar
         )  # fmt: skip
         if joints:
             bodies[name] = replace(body, joint=joints)
-    forces, tendons = _forces_with(m, parameters, pi), _tendons_with(m, parameters, pi)
-    return m.replace(bodies=tuple(bodies.values()), forces=forces, tendons=tendons)
+    return m.replace(
+        bodies=tuple(bodies.values()), forces=_forces_with(m, found), tendons=_tendons_with(m, found)
+    )
 
 
 def _split_names(body: str) -> list[tuple[str, str]]:
@@ -289,37 +296,45 @@ def _body_with(body: Body, pi: np.ndarray) -> Body:
     return replace(body, mass=m, com=tuple(c), inertia=tuple(map(tuple, (centred + centred.T) / 2)))
 
 
-def _forces_with(m: Mechanism, parameters: tuple[Parameter, ...], pi: np.ndarray) -> tuple:
-    """The forces with identified damping and stiffness."""
-    found = {p.element: float(x) for p, x in zip(parameters, pi, strict=True) if p.element is not None}
+def _forces_with(m: Mechanism, found: dict[Any, Any]) -> tuple:
+    """The forces with identified damping and stiffness, by unit element. The first of like elements has the
+    coefficient of all, and the others have 0.
+    """
+    left = dict(found)
+
+    def taken(unit: Any, own: Any) -> Any:
+        """The coefficient of an element; its own if it is not identified."""
+        if unit not in left:
+            return own
+        value, left[unit] = left[unit], 0.0
+        return value
+
     forces: list = []
-    damped: set[str] = set()
     for force in m.forces:
         if isinstance(force, Damper):
-            whole = found.get(Damper(force.joint, 1), force.coefficient)
+            whole = taken(Damper(force.joint, 1), force.coefficient)
             powers = [Damper(force.joint, 0, higher=(*[0] * k, 1)) for k in range(len(force.higher))]
-            higher = tuple(found.get(unit, c) for unit, c in zip(powers, force.higher, strict=True))
-            forces.append(Damper(force.joint, 0 if force.joint in damped else whole, higher))
-            damped.add(force.joint)
+            higher = tuple(taken(unit, c) for unit, c in zip(powers, force.higher, strict=True))
+            forces.append(Damper(force.joint, whole, higher))
         elif isinstance(force, Spring):
             units = [replace(force, stiffness=(*[0] * k, 1)) for k in range(len(force.stiffness))]
-            stiffness = tuple(found.get(u, k) for u, k in zip(units, force.stiffness, strict=True))
+            stiffness = tuple(taken(u, k) for u, k in zip(units, force.stiffness, strict=True))
             forces.append(replace(force, stiffness=stiffness))
         elif isinstance(force, PointSpring):
-            stiffness = found.get(replace(force, stiffness=1, damping=0), force.stiffness)
-            damping = found.get(replace(force, stiffness=0, damping=1), force.damping)
+            stiffness = taken(replace(force, stiffness=1, damping=0), force.stiffness)
+            damping = taken(replace(force, stiffness=0, damping=1), force.damping)
             forces.append(replace(force, stiffness=stiffness, damping=damping))
         else:
             forces.append(force)
+    damped = {force.joint for force in forces if isinstance(force, Damper)}
     for joint in m.joints:
         if Damper(joint.name, 1) in found and joint.name not in damped:
             forces.append(Damper(joint.name, found[Damper(joint.name, 1)]))
     return tuple(forces)
 
 
-def _tendons_with(m: Mechanism, parameters: tuple[Parameter, ...], pi: np.ndarray) -> tuple:
-    """The tendons with identified damping and stiffness."""
-    found = {p.element: float(x) for p, x in zip(parameters, pi, strict=True) if p.element is not None}
+def _tendons_with(m: Mechanism, found: dict[Any, Any]) -> tuple:
+    """The tendons with identified damping and stiffness, by unit element."""
     return tuple(
         replace(
             tendon,

@@ -109,7 +109,8 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     kinds: some of `WITH_CONTROL`. By default those of which inverse dynamics consists: the inertia of every
     moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping",
     "friction" and "offset" give a parameter for every joint, "stiffness" for every spring and "motor" for
-    every motor of the mechanism.
+    every motor of the mechanism. Springs or dampers whose forces differ by the coefficient alone count as
+    one, with the sum of their coefficients.
     Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, drag of a
     fluid, tendons with armature, and actuators whose force is not linear in constants.
     """
@@ -146,7 +147,19 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
         found += _stiffness(mechanism)
     if "motor" in wanted:
         found += _motor_constants(mechanism)
-    return tuple(_with_unique_names(found))
+    return tuple(_with_unique_names(_merged(found)))
+
+
+def _merged(found: list[Parameter]) -> list[Parameter]:
+    """The parameters, those of one unit element as one with the sum of their values, in the place of the
+    first.
+    """
+    merged: dict[Any, Parameter] = {}
+    for k, parameter in enumerate(found):
+        key = k if parameter.element is None else parameter.element
+        first = merged.get(key)
+        merged[key] = parameter if first is None else replace(first, value=first.value + parameter.value)
+    return list(merged.values())
 
 
 def _with_unique_names(found: list[Parameter]) -> Iterator[Parameter]:

@@ -120,7 +120,8 @@ def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tupl
     those of which `zw.inverse_dynamics` consists: the inertia of every moving body, and armature, damping and
     stiffness where the mechanism has them. If they are named, "armature", "damping", "friction" and "offset"
     give a parameter for every joint; "stiffness" gives one for every spring of the mechanism, "motor" those
-    of every motor: its force by its input, and of an actuator also those by its length and velocity.
+    of every motor: its force by its input, and of an actuator also those by its length and velocity. Springs
+    or dampers whose forces differ by the coefficient alone count as one, with the sum of their coefficients.
     Raises UnknownNameError for another kind, and DescriptionError for constant wrenches, gravity compensation
     and drag of a fluid, and with "motor" for actuators whose force is not linear in constants.
     """

@@ -18,6 +18,7 @@ from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.identification.consistent_fit import raised, with_parameters
 from zwang.identification.parameters import Parameter, body_origins, parameters_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
+from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import symbol
@@ -82,7 +83,8 @@ def unknowns_of(
     """The unknowns of a mechanism: parameters of these kinds, and its own symbols, with their guesses.
 
     bodies: those whose inertia is unknown, by default all that move. Raises UnknownNameError,
-    ParameterError for symbols without a guess, and DescriptionError if there are none.
+    ParameterError for symbols without a guess, and DescriptionError if there are none, or if a kind and a
+    symbol are unknowns of one element.
     """
     for kind in kinds:
         if kind not in SIMULATED_KINDS:
@@ -110,6 +112,12 @@ def unknowns_of(
     start = [x for x, p in zip(pi, inertial, strict=True) if p.of in chosen]
     start += [float(p.value) for p in (*scalars, *own)]
     symbolic = _with_symbols(lumped, chosen, scalars)
+    lost = [p.name for p in (*scalars, *own) if p.name not in symbolic.symbols]
+    if lost:
+        raise DescriptionError(
+            f"kinds and the symbols of mechanism {mechanism.name!r} contain unknowns of one element, such as "
+            f"{lost[0]!r}; leave that kind out, and put symbols in the place of its parameters"
+        )
     fitted = [p for p in inertial if p.of in chosen] + scalars + own
     if not fitted:
         raise DescriptionError(
@@ -146,48 +154,13 @@ def _check_scalars(scalars: Sequence[Parameter]) -> None:
 
 def _with_symbols(m: Mechanism, bodies: Sequence[str], scalars: Sequence[Parameter]) -> Mechanism:
     """The mechanism with symbols for the inertia of bodies, and for scalars."""
-    symbols = {p.name: symbol(p.name, positive=p.is_nonnegative) for p in scalars}
-    changed = []
-    for body in m.bodies:
-        if body.name in bodies:
-            mass, *rest = (symbol(name) for name in _body_symbols(body.name))
-            body = replace(body, mass=mass, com=tuple(rest[:3]), inertia=tuple(rest[3:]))
-        joints = tuple(
-            replace(j, **{kind: symbols[f"{kind}_{j.name}"] for kind in ("armature", "friction")
-                          if f"{kind}_{j.name}" in symbols})
-            for j in body.joints
-        )  # fmt: skip
-        changed.append(replace(body, joint=joints) if joints else body)
-    damped = {p.of: symbols[p.name] for p in scalars if isinstance(p.element, Damper)}
-    forces = [f for f in m.forces if not (isinstance(f, Damper) and f.joint in damped)]
-    forces += [Damper(joint, c, _higher(m, joint)) for joint, c in damped.items()]
-    stiff = {_spring_term(p.element): symbols[p.name] for p in scalars if isinstance(p.element, Spring)}
-    forces = [_stiffened(f, stiff) if isinstance(f, Spring) else f for f in forces]
-    return m.replace(bodies=changed, forces=tuple(forces))
+    m = with_parameters(m, scalars, [symbol(p.name, positive=p.is_nonnegative) for p in scalars])
+    return m.replace(bodies=[_with_unknown_inertia(b) if b.name in bodies else b for b in m.bodies])
 
 
-def _higher(m: Mechanism, joint: str) -> tuple:
-    """The coefficients of higher powers of the dampers of a joint."""
-    found = [f.higher for f in m.forces if isinstance(f, Damper) and f.joint == joint and f.higher]
-    if len(found) > 1:
-        raise DescriptionError(f"joint {joint!r} has {len(found)} dampers of higher powers; give one")
-    return tuple(found[0]) if found else ()
-
-
-def _spring_term(spring: Spring) -> tuple:
-    """What tells the terms of springs apart: joint, other joint, rest, and the power."""
-    return spring.joint, spring.relative_to, spring.rest, len(spring.stiffness)
-
-
-def _stiffened(spring: Spring, symbols: Mapping[tuple, Any]) -> Spring:
-    """The spring with symbols for its coefficients."""
-    units = [replace(spring, stiffness=(*[0] * k, 1)) for k in range(len(spring.stiffness))]
-    return replace(
-        spring,
-        stiffness=tuple(
-            symbols.get(_spring_term(u), k) for u, k in zip(units, spring.stiffness, strict=True)
-        ),
-    )
+def _with_unknown_inertia(body: Body) -> Body:
+    mass, *rest = (symbol(name) for name in _body_symbols(body.name))
+    return replace(body, mass=mass, com=tuple(rest[:3]), inertia=tuple(rest[3:]))
 
 
 def _body_symbols(body: str) -> list[str]:
