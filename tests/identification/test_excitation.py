@@ -80,8 +80,21 @@ def test_d_optimality_shrinks_the_confidence_ellipsoid():
     assert search.criterion_of(planned.coefficients) < random
 
 
+@pytest.mark.parametrize("limits", [(5.0, np.inf), (-np.inf, -5.0), (0.5, np.inf)])
+def test_the_motion_keeps_a_single_limit(limits):
+    joint = zw.Revolute("j", axis=(0, 1, 0), limits=limits)
+    body = zw.Body("b", joint, mass=1.0, com=(0.05, 0, -0.3), inertia=(0.1, 0.1, 0.1))
+    planned = zw.identify.excitation(zw.Mechanism("p", [body]), harmonics=2, starts=1, perturbations=0)
+    q = planned.motion(np.linspace(0, 10, 1001))[0]
+    assert limits[0] < q.min() and q.max() < limits[1]
+    assert planned.usage[0].max() <= 0.9 + 1e-9
+
+
 def test_wrong_settings_are_told():
     m = double_pendulum()
+    coupling = zw.JointCoupling("belt", m.joints[1].name, m.joints[0].name, (0, 2))
+    with pytest.raises(DescriptionError, match=r"has constraints \(JointCoupling 'belt'\)"):
+        zw.identify.excitation(m.replace(constraints=[coupling]))
     with pytest.raises(DescriptionError, match="is a ball joint"):
         zw.identify.excitation(zw.Mechanism("b", (zw.Body("b", zw.Ball("b"), mass=1, inertia=(1, 1, 1)),)))
     with pytest.raises(ShapeError, match=r"velocity_limits must have the shape \(2,\)"):

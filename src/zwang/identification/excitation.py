@@ -32,6 +32,7 @@ from zwang.identification.excitation_search import (
     Search,
     random_motion,
 )
+from zwang.identification.force_model import constraints_besides_friction, named
 from zwang.identification.fourier_series import FourierSeries
 from zwang.identification.parameters import kinds_of
 from zwang.identification.regressor import compiled_functions
@@ -94,11 +95,12 @@ def excitation(
     """A periodic motion that tells the base parameters, by sequential quadratic programming with exact
     gradients.
 
-    mechanism: with revolute and prismatic joints alone; their limits bound the coordinates, +-pi where there
-    are none. duration: of one period [s]. harmonics: of the Fourier series, at least 2; more of them
-    tell more, by greater accelerations. kinds: as for `regressor`. criterion: "condition" minimises the
-    condition number of the base regressor, "information" the volume of the confidence ellipsoid
-    (D-optimality).
+    mechanism: with revolute and prismatic joints alone, and no constraints besides zw.CoulombFriction of
+    joints. The limits of the joints bound the coordinates; a missing end is pi beyond the reference, or
+    beyond the other end where the reference is outside. duration: of one period [s]. harmonics: of the
+    Fourier series, at least 2; more of them tell more, by greater accelerations. kinds: as for `regressor`.
+    criterion: "condition" minimises the condition number of the base regressor, "information" the volume of
+    the confidence ellipsoid (D-optimality).
     velocity_limits, acceleration_limits, effort_limits: (nv,) [SI]; by default those of the joints, else 2
     rad/s or m/s for velocities, and none. Forces are those of the mechanism's own parameters. margin: the
     fraction of the limits that may be used.
@@ -108,8 +110,8 @@ def excitation(
     best motion so far, which then depends on the speed of the machine; by default none.
 
     Collisions are not considered: check the motion before a robot runs it.
-    Raises DescriptionError for other joints, ShapeError and StateError for invalid settings, and SolveError
-    if no motion within the limits is found.
+    Raises DescriptionError for other joints and constraints, ShapeError and StateError for invalid settings,
+    and SolveError if no motion within the limits is found.
     Sources: Swevers et al. (1997); Gautier, Khalil (1992).
     """
     began = time.perf_counter()
@@ -197,6 +199,12 @@ def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float
     if other or not m.nv:
         what = f"joint {other[0].name!r} is a {other[0].kind} joint" if other else "there is no joint"
         raise DescriptionError(f"{what}; a motion is planned for revolute and prismatic joints only")
+    if constraints := constraints_besides_friction(m):
+        raise DescriptionError(
+            f"mechanism {m.name!r} has constraints ({named(constraints)}), which a planned motion would "
+            "violate; replace coupled joints by zw.Fixed, or leave the constraints out with "
+            "mechanism.replace(constraints=())"
+        )
     if not 0 < duration < np.inf:
         raise StateError(f"duration is {duration}; it must be a positive time in seconds")
     if not 2 <= harmonics <= 100:
@@ -210,8 +218,9 @@ def _limits_of(m: Mechanism, margin: float, velocity: Any, acceleration: Any, ef
     joints = [index.joint for index in m.joints]
     ends = np.array([j.limits if j.limits is not None else (-np.inf, np.inf) for j in joints], dtype=float)
     reference = np.array([float(j.reference) for j in joints])
-    lower = np.where(np.isfinite(ends[:, 0]), ends[:, 0], reference - DEFAULT_RANGE)
-    upper = np.where(np.isfinite(ends[:, 1]), ends[:, 1], reference + DEFAULT_RANGE)
+    # about the reference, or the end that there is where that one lies beyond it
+    lower = np.where(np.isfinite(ends[:, 0]), ends[:, 0], np.minimum(reference, ends[:, 1]) - DEFAULT_RANGE)
+    upper = np.where(np.isfinite(ends[:, 1]), ends[:, 1], np.maximum(reference, ends[:, 0]) + DEFAULT_RANGE)
 
     def chosen(given: Any, name: str, field: str, default: float) -> np.ndarray:
         if given is None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -210,6 +211,16 @@ class SampledForces:
         return f, J
 
 
+def constraints_besides_friction(m: Mechanism) -> list[Any]:
+    """The constraints of a mechanism that are not Coulomb friction of a joint."""
+    return [c for c in m.constraints if not isinstance(c, CoulombFriction) or c.joint is None]
+
+
+def named(constraints: Sequence[Any]) -> str:
+    """The types and names of the first constraints, for a message."""
+    return ", ".join(f"{type(c).__name__} {getattr(c, 'name', '')!r}" for c in constraints[:3])
+
+
 def force_model(
     m: Mechanism,
     kinds: tuple[str, ...] | None,
@@ -223,13 +234,11 @@ def force_model(
     Raises DescriptionError for constraints that it does not contain, and for joints that cannot have these
     unknowns, and UnknownNameError for their names.
     """
-    friction = [c for c in m.constraints if isinstance(c, CoulombFriction) and c.joint is not None]
-    other = [c for c in m.constraints if c not in friction]
+    other = constraints_besides_friction(m)
     if independent is None and other:
-        named = ", ".join(f"{type(c).__name__} {getattr(c, 'name', '')!r}" for c in other[:3])
         raise DescriptionError(
-            f"mechanism {m.name!r} has constraints ({named}), whose forces would be taken for those of the "
-            "parameters; name the motors of closed loops with independent=, replace coupled joints by "
+            f"mechanism {m.name!r} has constraints ({named(other)}), whose forces would be taken for those "
+            "of the parameters; name the motors of closed loops with independent=, replace coupled joints by "
             "zw.Fixed, or leave the constraints out with mechanism.replace(constraints=())"
         )
     closure = None if independent is None else loop_closure(m, independent)
