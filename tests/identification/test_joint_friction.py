@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from tests.identification.robots import robot, urdf
@@ -26,7 +27,7 @@ JOINTS = tuple(
 )
 
 
-def arm(coefficient: float = 0.1) -> Mechanism:
+def arm(coefficient: float | sp.Expr = 0.1) -> Mechanism:
     """UR10 with a collar at its first joint, and pins at the next two."""
     laws = [zw.CoulombFriction(f"bearing{k}", coefficient, joint=JOINTS[k], radius=RADIUS,
                                collar_radius=COLLAR if k == 0 else 0) for k in MU]  # fmt: skip
@@ -160,6 +161,9 @@ def test_wrong_settings_are_told():
         zw.identify.fit(arm(), samples, stribeck=[JOINTS[0], JOINTS[0]])
     with pytest.raises(StateError, match="is for linear parameters"):
         zw.identify.fit(arm(), samples, estimator="total")
+    uneven = arm(0.2 + 0.1 * sp.sin(sp.Symbol(JOINTS[0], real=True)))
+    with pytest.raises(DescriptionError, match=r"friction 'bearing0' is .*depends on the coordinates; give"):
+        zw.identify.fit(uneven, samples)
     fast = samples[:300]
     still = zw.identify.Measurements(fast.time, fast.q, np.abs(fast.v) + 5, fast.a, fast.tau)
     with pytest.raises(SolveError):  # at high speed only, a Stribeck force is not excited

@@ -174,8 +174,9 @@ def fit(
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
     not found to the tolerance of its solver;
-    DescriptionError for constraints other than those above, for constants of all motors, and for bounds of
-    inertial parameters together with consistent=True;
+    DescriptionError for constraints other than those above, for coefficients mu that depend on the
+    coordinates, for constants of all motors, and for bounds of inertial parameters together with
+    consistent=True;
     MissingExtraError for "lmi" without cvxpy;
     StateError and UnknownNameError for invalid settings.
     Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,

@@ -35,6 +35,7 @@ from zwang.identification.parameters import OF_INVERSE_DYNAMICS, Parameter, para
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.constraints import CoulombFriction
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import are_constant
 
 LOAD_FRICTION, STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR = (
     "load friction",
@@ -216,6 +217,18 @@ def constraints_besides_friction(m: Mechanism) -> list[Any]:
     return [c for c in m.constraints if not isinstance(c, CoulombFriction) or c.joint is None]
 
 
+def _check_coefficients(law: CoulombFriction) -> None:
+    """Raises DescriptionError for coefficients and dimensions that depend on the coordinates."""
+    for what in ("coefficient", "static_coefficient", "radius", "collar_radius", "bearing_distance"):
+        value = getattr(law, what)
+        if value is not None and not are_constant(value):
+            raise DescriptionError(
+                f"{what} of Coulomb friction {law.name!r} is {value}, which depends on the coordinates; give "
+                "a number, or subtract the friction from tau and leave the law out with "
+                "mechanism.replace(constraints=...)"
+            )
+
+
 def named(constraints: Sequence[Any]) -> str:
     """The types and names of the first constraints, for a message."""
     return ", ".join(f"{type(c).__name__} {getattr(c, 'name', '')!r}" for c in constraints[:3])
@@ -231,8 +244,9 @@ def force_model(
 ) -> ForceModel:
     """The model of the forces of a mechanism without symbols.
 
-    Raises DescriptionError for constraints that it does not contain, and for joints that cannot have these
-    unknowns, and UnknownNameError for their names.
+    Raises DescriptionError for constraints that it does not contain, for Coulomb friction whose coefficient
+    depends on the coordinates, and for joints that cannot have these unknowns, and UnknownNameError for their
+    names.
     """
     other = constraints_besides_friction(m)
     if independent is None and other:
@@ -241,6 +255,9 @@ def force_model(
             "of the parameters; name the motors of closed loops with independent=, replace coupled joints by "
             "zw.Fixed, or leave the constraints out with mechanism.replace(constraints=())"
         )
+    for law in m.constraints:
+        if isinstance(law, CoulombFriction) and law.joint is not None:
+            _check_coefficients(law)
     closure = None if independent is None else loop_closure(m, independent)
     joints = tuple(j.name for j in m.joints) if closure is None else closure.names
     for argument, names in (("stribeck", stribeck), ("motors", motors)):
