@@ -189,6 +189,27 @@ def test_two_springs_of_one_joint_are_found_by_their_sum():
     np.testing.assert_allclose(*forces, rtol=1e-3)
 
 
+def test_symbols_keep_their_signs():
+    """The record is that of a damper which drives the pendulum."""
+    t = np.arange(101) * 0.01
+    u = np.sin(7 * t)[:, None]
+    unsigned, signed = (
+        driven(zw.Motor("a", "j"), zw.Damper("j", sp.Symbol("c", **assumed)))
+        for assumed in ({"real": True}, {"positive": True})
+    )
+    run = zw.compile(signed).rollout(
+        [0.1], [0], np.repeat(u[:-1], 5, axis=0), steps=500, every=5, params={"c": -0.15}
+    )
+    q = np.concatenate([[[0.1]], run[0]])
+    settings = {"kinds": (), "guess": {"c": 0.1}, "deviation": 1e-5}
+    found = zw.identify.fit_by_simulation(signed, t, q, u, **settings)
+    bounded = zw.identify.fit_by_simulation(unsigned, t, q, u, bounds={"c": (0, np.inf)}, **settings)
+    assert 0 <= found.value("c") < 1e-3
+    assert abs(found.value("c") - bounded.value("c")) < 1e-3
+    with pytest.raises(DescriptionError, match=r"c = -0\.15, .*must not be negative.*bounds=\{'c': "):
+        zw.identify.fit_by_simulation(unsigned, t, q, u, **settings)
+
+
 def test_a_kind_and_a_symbol_of_one_element_are_rejected():
     t = np.arange(21) * 0.01
     for kind, force in (("stiffness", zw.Spring("j", 1.0, rest=K)), ("stiffness", zw.Spring("j", K))):

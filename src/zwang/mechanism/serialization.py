@@ -67,15 +67,20 @@ def _kinds(root: type) -> dict[str, type]:
     return found | {old: found[new] for old, new in KINDS_OF_VERSION_1.items()}
 
 
-def symbol_names(value: Any) -> set[str]:
-    """The names of all symbols in a part of a mechanism."""
+def symbols_in(value: Any) -> set[Any]:
+    """All symbols in a part of a mechanism."""
     if is_dataclass(value):
-        return set().union(*(symbol_names(getattr(value, f.name)) for f in fields(value)))
+        return set().union(*(symbols_in(getattr(value, f.name)) for f in fields(value)))
     if isinstance(value, tuple):
-        return set().union(*(symbol_names(item) for item in value))
+        return set().union(*(symbols_in(item) for item in value))
     if value is None or isinstance(value, _ATOMS):
         return set()
-    return {str(symbol) for symbol in scalar.symbols_of(value)}
+    return set(scalar.symbols_of(value))
+
+
+def symbol_names(value: Any) -> set[str]:
+    """The names of all symbols in a part of a mechanism."""
+    return {str(symbol) for symbol in symbols_in(value)}
 
 
 def substitute_symbols(value: Any, values: Mapping[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from zwang.identification.simulation.output_error import Iterate, OutputError, T
 from zwang.identification.simulation.recorded_motion import RecordedMotion
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 from zwang.identification.simulation.simulation_intervals import KnownCombinations, known_combinations
-from zwang.identification.simulation.unknowns import Unknowns, unknowns_of
+from zwang.identification.simulation.unknowns import SYMBOL, Unknowns, unknowns_of
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
@@ -129,7 +129,8 @@ def fit_by_simulation(
     further unknowns, and need a guess by name; with symbols leave "inertia" out. bodies: those of which the
     inertia is unknown, by default all.
     priors: (value, standard deviation) by name. bounds: (lower, upper) by name, not of inertial parameters;
-    armature, damping, friction are not negative. spread: s, relative error of the model; its
+    armature, damping, friction, and symbols that are positive or nonnegative by SymPy's assumptions are not
+    negative. spread: s, relative error of the model; its
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
     estimated from third differences. window: samples that are simulated from one start, None for all;
@@ -230,9 +231,24 @@ def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], devia
     windows = best.windows
     samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
-        unknowns.model, unknowns.fitted(p), unknowns.parameters, p, known, rms * deviations, best.costs,
+        unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, rms * deviations, best.costs,
         costs, best.reason, deviations, windows.time[:, None] + samples, problem.target.q, q,
     )  # fmt: skip
+
+
+def _fitted(unknowns: Unknowns, p: np.ndarray) -> Mechanism:
+    """The fitted mechanism. Raises DescriptionError with the symbols if these make no mechanism."""
+    try:
+        return unknowns.fitted(p)
+    except DescriptionError as error:
+        own = {x.name: f"{v:.4g}" for x, v in zip(unknowns.parameters, p, strict=True) if x.kind == SYMBOL}
+        if not own:
+            raise
+        name, values = next(iter(own)), ", ".join(f"{name} = {v}" for name, v in own.items())
+        raise DescriptionError(
+            f"the fit finds {values}, for which there is no mechanism: {error}. Bound such a symbol by "
+            f"bounds={{{name!r}: (lower, upper)}}, or declare it by sympy.Symbol({name!r}, positive=True)"
+        ) from error
 
 
 def _index(parameters: Sequence[Parameter], name: str) -> int:
@@ -312,8 +328,7 @@ def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, 
     if not 0 < spread < np.inf:
         raise StateError(f"spread is {spread}; it must be positive and finite")
     n = unknowns.inertial
-    lower = np.array([0.0 if p.is_nonnegative else -np.inf for p in unknowns.parameters[n:]])
-    upper = np.full(len(lower), np.inf)
+    lower, upper = unknowns.least.copy(), np.full(len(unknowns.least), np.inf)
     for name, (low, high) in bounds.items():
         k = _index(unknowns.parameters, name)
         if k < n:

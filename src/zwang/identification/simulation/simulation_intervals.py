@@ -26,7 +26,7 @@ from zwang.identification.linear_estimation import autocorrelation_times
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
 from zwang.identification.simulation.output_error import Linearisation
-from zwang.identification.simulation.unknowns import Unknowns
+from zwang.identification.simulation.unknowns import SYMBOL, Unknowns
 
 TOLERANCE = 1e-7  # relative size of the independent part of a column that counts
 SINGULAR = 1e-7  # relative singular value of the scaled derivatives below which a direction is not told
@@ -91,8 +91,8 @@ def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, lev
 
 def _base(unknowns: Unknowns) -> BaseParameters:
     """The base parameters of the unknowns; a symbol of the mechanism counts as independent."""
-    regular = [p for p in unknowns.parameters if p.kind != "symbol"]
-    own = [p for p in unknowns.parameters if p.kind == "symbol"]
+    regular = [p for p in unknowns.parameters if p.kind != SYMBOL]
+    own = [p for p in unknowns.parameters if p.kind == SYMBOL]
     if not regular:
         return _all_independent(own)
     kinds = tuple(dict.fromkeys("inertia" if p.kind in INERTIAL_KINDS else p.kind for p in regular))

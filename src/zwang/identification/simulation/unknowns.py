@@ -21,10 +21,14 @@ from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, ps
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, Spring
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.serialization import symbols_in
 from zwang.scalar import symbol
 
 SIMULATED_KINDS = ("inertia", "armature", "damping", "friction", "stiffness")
 """The kinds of parameters that a fit by simulation can have."""
+
+SYMBOL = "symbol"
+"""The kind of an unknown that is a symbol of the mechanism."""
 
 PAIRS = ("xx", "yy", "zz", "xy", "xz", "yz")
 INERTIA_ORDER = (0, 2, 5, 1, 3, 4)  # of xx, yy, zz, xy, xz, yz among Ixx, Ixy, Iyy, Ixz, Iyz, Izz
@@ -35,7 +39,8 @@ class Unknowns:
     """The unknowns of a mechanism.
 
     mechanism: with symbols for all unknowns. model: without. parameters: what is fitted, physically: ten
-    inertial parameters of each body of `bodies`, then the scalars. roots (bodies, 4, 4): T_0.
+    inertial parameters of each body of `bodies`, then the scalars. start: their values in the model. least
+    (scalars,): 0 for scalars that are not negative, else -inf.
     """
 
     mechanism: Mechanism
@@ -43,6 +48,7 @@ class Unknowns:
     bodies: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     start: np.ndarray
+    least: np.ndarray
 
     @property
     def inertial(self) -> int:
@@ -124,7 +130,8 @@ def unknowns_of(
             f"nothing is unknown: mechanism {mechanism.name!r} has no symbols and no parameters of the kinds "
             f"{', '.join(kinds) or 'given, which are none'}; give kinds=..., or symbols"
         )
-    return Unknowns(symbolic, model, chosen, tuple(fitted), np.array(start))
+    least = _least(mechanism, (*scalars, *own))
+    return Unknowns(symbolic, model, chosen, tuple(fitted), np.array(start), least)
 
 
 def _own_symbols(m: Mechanism, guess: Mapping[Any, float]) -> list[Parameter]:
@@ -139,7 +146,14 @@ def _own_symbols(m: Mechanism, guess: Mapping[Any, float]) -> list[Parameter]:
             f"the symbol {missing[0]!r} of mechanism {m.name!r} is unknown and has no guess; give "
             f"guess={{{missing[0]!r}: ...}}"
         )
-    return [Parameter(name, "symbol", m.name, "SI", given[name]) for name in m.symbols]
+    return [Parameter(name, SYMBOL, m.name, "SI", given[name]) for name in m.symbols]
+
+
+def _least(m: Mechanism, scalars: Sequence[Parameter]) -> np.ndarray:
+    """The lower bounds (scalars,): 0 for parameters and symbols that are not negative, else -inf."""
+    nonnegative = {str(s) for s in symbols_in(m) if s.is_nonnegative}
+    are = (p.is_nonnegative or (p.kind == SYMBOL and p.name in nonnegative) for p in scalars)
+    return np.array([0.0 if x else -np.inf for x in are])
 
 
 def _check_scalars(scalars: Sequence[Parameter]) -> None:
