@@ -405,3 +405,14 @@ def test_two_elements_of_one_joint_have_the_sum_of_their_coefficients(kinds, spr
     exact = zw.inverse_dynamics(true, *state)
     np.testing.assert_allclose(zw.inverse_dynamics(found.mechanism, *state), exact, atol=1e-6)
     assert kinds or [p.value for p in zw.identify.parameters(true, "stiffness")] == [8.0]
+
+
+@pytest.mark.parametrize("consistent", [True, "lmi"])
+def test_bounds_without_nonnegative_values_are_told(consistent):
+    samples = record("ur10")[0]
+    name = f"damping_{true_arm('ur10').joints[0].name}"
+    for bounds in ((-2, -1), (-2, 0)):
+        with pytest.raises(StateError, match=f"bounds of '{name}' .* is not negative; give a positive upper"):
+            zw.identify.fit(
+                true_arm("ur10"), samples, kinds=KINDS, bounds={name: bounds}, consistent=consistent
+            )

@@ -277,6 +277,8 @@ def test_invalid_calls_are_told_by_name():
         fit(arm(), t, q, tau, bodies=("hand",))
     with pytest.raises(DescriptionError, match="give a prior"):
         fit(arm(), t, q, tau, bounds={"m_upper": (0, 1)})
+    with pytest.raises(StateError, match=r"damping_hip.* is not negative; give a positive upper bound"):
+        fit(arm(), t, q, tau, kinds=("damping",), bounds={"damping_hip": (-1, 0)})
     with pytest.raises(DescriptionError, match="nothing is unknown"):
         fit(arm(), t, q, tau, kinds=())
     with pytest.raises(ParameterError, match="no guess"):

@@ -21,7 +21,7 @@ from zwang.identification.linear_estimation import Estimator, LinearEstimate, Lo
 from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
 from zwang.identification.nonlinear_estimation import estimate_forces
-from zwang.identification.parameters import INERTIAL_KINDS, Parameter, pairs_of
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter, bounds_above, pairs_of
 from zwang.identification.pseudo_inertia import is_consistent
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -289,14 +289,12 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
             lower[k] = 0
     for name, (low, high) in pairs_of(bounds, "bounds"):
         k = _index(parameters, name)
-        if not low < high:
-            raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
         if consistent is True and parameters[k].kind in INERTIAL_KINDS:
             raise DescriptionError(
                 f"bounds of {name!r}: an inertial parameter has no bounds together with consistent=True; "
                 'give a prior, or consistent="lmi" or False'
             )
-        lower[k], upper[k] = max(low, lower[k]), high
+        lower[k], upper[k] = bounds_above(lower[k], name, low, high)
     return lower, upper
 
 

@@ -319,3 +319,18 @@ def pairs_of(given: Mapping[str, Any], what: str) -> list[tuple[str, tuple[float
             ) from None
         found.append((name, (first, second)))
     return found
+
+
+def bounds_above(least: float, name: str, low: float, high: float) -> tuple[float, float]:
+    """The bounds (low, high) of a parameter that is at least `least`, 0 or -inf.
+
+    Raises StateError where there is nothing between them.
+    """
+    if not low < high:
+        raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
+    if not least < high:
+        raise StateError(
+            f"the bounds of {name!r} are ({low}, {high}), but this parameter is not negative; give a "
+            "positive upper bound"
+        )
+    return max(low, least), high

@@ -16,7 +16,7 @@ from zwang.api.compilation.compiled import CompiledMechanism, compile
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.consistent_fit import Divergence
 from zwang.identification.linear_estimation import Loss
-from zwang.identification.parameters import Parameter, pairs_of
+from zwang.identification.parameters import Parameter, bounds_above, pairs_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
 from zwang.identification.simulation.output_error import Iterate, OutputError, Target
 from zwang.identification.simulation.recorded_motion import RecordedMotion
@@ -333,9 +333,7 @@ def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, 
         k = _index(unknowns.parameters, name)
         if k < n:
             raise DescriptionError(f"bounds of {name!r}: an inertial parameter has none; give a prior")
-        if not low < high:
-            raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
-        lower[k - n], upper[k - n] = max(low, lower[k - n]), high
+        lower[k - n], upper[k - n] = bounds_above(lower[k - n], name, low, high)
     found = Divergence.of(unknowns.start, len(unknowns.bodies), lower, upper)
     return replace(found, scale=np.where(found.x0 == 0, 1.0, np.abs(found.x0)))
 
