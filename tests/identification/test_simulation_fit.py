@@ -189,6 +189,25 @@ def test_two_springs_of_one_joint_are_found_by_their_sum():
     np.testing.assert_allclose(*forces, rtol=1e-3)
 
 
+def test_an_upper_bound_alone_leaves_what_the_record_does_not_tell_at_the_guess():
+    """The moment of inertia normal to the axis does not move the pendulum."""
+    damping, hidden = sp.symbols("c hidden", real=True)
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0.05, 0, -0.3),
+                   inertia=(0.1, 0.1, hidden))  # fmt: skip
+    m = zw.Mechanism("p", [body], forces=[zw.Motor("a", "j"), zw.Damper("j", damping)])
+    t = np.arange(101) * 0.01
+    u = np.sin(7 * t)[:, None]
+    run = zw.compile(m).rollout(
+        [0.1], [0], np.repeat(u[:-1], 5, axis=0), steps=500, every=5, params={"c": 0.3, "hidden": 0.1}
+    )
+    q = np.concatenate([[[0.1]], run[0]])
+    found = zw.identify.fit_by_simulation(
+        m, t, q, u, kinds=(), guess={"c": 0.1, "hidden": 0.1}, deviation=1e-5, bounds={"hidden": (-np.inf, 1)}
+    )
+    assert abs(found.value("c") - 0.3) < 1e-5
+    assert abs(found.value("hidden") - 0.1) < 0.02
+
+
 def test_symbols_keep_their_signs():
     """The record is that of a damper which drives the pendulum."""
     t = np.arange(101) * 0.01

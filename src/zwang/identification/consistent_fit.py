@@ -121,11 +121,10 @@ class Divergence:
         P, x = _pseudo_inertias(pi[:first]), pi[first:]
         bodies = -np.linalg.slogdet(P)[1].sum() + np.einsum("kij,kij->", self.inverses, P)
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
-        free = ~(below | above)
         others = -np.log((x - self.lower)[below]).sum()
         others += ((x - self.lower) / self._pull())[below].sum()
         others -= np.log((self.upper - x)[above]).sum()
-        return float(bodies + others + (((x - self.x0) / self.scale)[free] ** 2).sum() / 2)
+        return float(bodies + others + (((x - self.x0) / self.scale)[~below] ** 2).sum() / 2)
 
     def local_coordinates(self, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """T and the gradient of d by y, with pi + T y, for coordinates y in which the Hessian of d is 1.
@@ -143,12 +142,11 @@ class Divergence:
             gradient[part] = pull - np.trace(SYMMETRIC_BASIS, axis1=1, axis2=2)
         x = pi[first:]
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
-        free = ~(below | above)
         low = np.divide(1, x - self.lower, out=np.zeros_like(x), where=below)
         high = np.divide(1, self.upper - x, out=np.zeros_like(x), where=above)
         slope = -low + np.where(below, 1 / self._pull(), 0) + high
-        slope += np.where(free, (x - self.x0) / self.scale**2, 0)
-        size = 1 / np.sqrt(low**2 + high**2 + np.where(free, self.scale**-2, 0))
+        slope += np.where(below, 0, (x - self.x0) / self.scale**2)
+        size = 1 / np.sqrt(low**2 + high**2 + np.where(below, 0, self.scale**-2))
         T[range(first, len(pi)), range(first, len(pi))] = size
         gradient[first:] = size * slope
         return T, gradient
