@@ -13,6 +13,7 @@ from tests.identification.robots import robot, with_friction
 from zwang.errors import DescriptionError, ShapeError, SolveError, StateError, UnknownNameError
 from zwang.identification.consistent_fit import consistent_parameters
 from zwang.identification.linear_estimation import autocorrelation_times
+from zwang.identification.measurements import DEGREES
 from zwang.identification.pseudo_inertia import inertial_parameters, is_consistent
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import double_pendulum
@@ -298,6 +299,28 @@ def test_bad_data_are_told_by_name(message):
     data = spoiled(BAD[message])
     with pytest.raises(StateError, match=message):
         zw.identify.measurements(robot("ur10"), **data)
+
+
+@pytest.mark.parametrize("cutoff", [None, 10.0])
+def test_a_joint_without_limits_turns_many_times(cutoff):
+    t = np.arange(1000) * 0.01
+    q, v, a = 4 * t + 0.5 * np.sin(5 * t), 4 + 2.5 * np.cos(5 * t), -12.5 * np.sin(5 * t)
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0.05, 0, -0.3),
+                   inertia=(0.1, 0.1, 0.1))  # fmt: skip
+    m = zw.Mechanism("pendulum", [body])
+    tau = zw.compile(m).inverse_dynamics(*(x[:, None] for x in (q, v, a)))
+    found = zw.identify.fit(m, zw.identify.measurements(m, t, q[:, None], tau, cutoff=cutoff))
+    exact = found.base.matrix @ [float(p.value) for p in zw.identify.parameters(m)]
+    np.testing.assert_allclose(found.beta, exact, atol=1e-4)
+    wrapped = np.angle(np.exp(1j * q))[:, None]
+    k = np.flatnonzero(np.diff(wrapped[:, 0]) < -3)[0] + 1
+    with pytest.raises(StateError, match=rf"joint 'j' jumps by -6.* at sample {k}; .*numpy.unwrap"):
+        zw.identify.measurements(m, t, wrapped, tau, cutoff=cutoff)
+    with pytest.raises(StateError, match=r"joint 'j' jumps by -6.*numpy.unwrap"):
+        zw.identify.fit_by_simulation(m, t, wrapped, tau)
+    for limited in (m, m.replace(bodies=[replace(body, joint=replace(body.joint, velocity_limit=8.0))])):
+        with pytest.raises(StateError, match="looks like degrees"):
+            zw.identify.measurements(limited, t, 2 * DEGREES * np.sin(8 * t)[:, None], tau)
 
 
 def test_short_or_misshapen_data_are_told_by_name():

@@ -14,6 +14,7 @@ from scipy.signal import butter, sosfiltfilt
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
+from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
@@ -21,6 +22,7 @@ LEAST_SAMPLES = 20  # of a record; a fit needs more, depending on its parameters
 UNEVEN = 0.01  # relative deviation of the sampling intervals from their median that counts as even
 STILL = 1e-4  # range of a coordinate [rad or m] below which its joint never moves
 DEGREES = 180 / np.pi
+COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
 PERIODS = 3  # of the cutoff at each end that the filter affects
 ORDER = 4  # of the Butterworth filter; zero-phase filtering doubles it
 
@@ -98,8 +100,9 @@ def measurements(
     check_units: whether to reject magnitudes that indicate wrong units.
 
     Raises ShapeError and StateError that name the joint and the sample: values that are not finite, too few
-    samples, time that does not increase or is unevenly spaced, joints that never move, degrees for radians,
-    velocities that are not the derivative of the coordinates, torques far from those of the model.
+    samples, time that does not increase or is unevenly spaced, joints that never move, angles that jump by 2
+    pi, degrees for radians, velocities that are not the derivative of the coordinates, torques far from those
+    of the model.
     Source: Gautier, IEEE ICRA 1997, 1922 (filtering of the data and of the regressor).
     """
     m = validation.numeric_mechanism(mechanism)
@@ -112,7 +115,8 @@ def measurements(
     _check_time(t, even=len(given) < 2 or cutoff is not None)
     _check_motion(m, coordinates)
     if check_units:
-        _check_angles(m, coordinates)
+        _check_angles(m, t, coordinates)
+    check_unwrapped(m, coordinates)
     t, coordinates, forces, given = _without_delay(t, coordinates, forces, given, delay)
     record = _differentiated(m, t, coordinates, forces, given, cutoff)
     if check_units:
@@ -176,19 +180,41 @@ def _check_motion(m: Mechanism, q: np.ndarray) -> None:
         )
 
 
-def _check_angles(m: Mechanism, q: np.ndarray) -> None:
-    """Raises StateError for angles that are degrees by their magnitude."""
-    for joint in m.joints:
-        if joint.kind not in ("revolute", "screw"):
-            continue
-        largest = float(np.abs(q[:, joint.q]).max())
-        limits = getattr(joint.joint, "limits", None)
-        bound = 4 * np.pi if limits is None else 2 * max(abs(float(x)) for x in limits)
-        if np.isfinite(bound) and largest > max(bound, 2 * np.pi) and largest / DEGREES <= bound:
+def _check_angles(m: Mechanism, t: np.ndarray, q: np.ndarray) -> None:
+    """Raises StateError for angles that are degrees by their magnitude. A joint without limits may turn many
+    times, so that its angles count as degrees only where it would also turn too fast.
+    """
+    for joint in _turning(m):
+        x = q[:, joint.q]
+        largest = float(np.abs(x).max())
+        limits, speed_limit = (getattr(joint.joint, name, None) for name in ("limits", "velocity_limit"))
+        bound = 4 * np.pi if limits is None else 2 * max(abs(float(end)) for end in limits)
+        steps = np.abs(np.diff(x, axis=0)[:, 0])
+        rate = steps / COARSE if not speed_limit else steps / np.diff(t) / (2 * float(speed_limit))
+        is_fast = limits is not None or rate.max() > 1
+        if is_fast and np.isfinite(bound) and largest > max(bound, 2 * np.pi) and largest / DEGREES <= bound:
             raise StateError(
                 f"joint {joint.name!r} turns to {largest:.4g}, beyond {bound / 2:.4g} rad; this looks like "
                 "degrees: give radians, or check_units=False"
             )
+
+
+def check_unwrapped(m: Mechanism, q: np.ndarray) -> None:
+    """Raises StateError for angles that jump by 2 pi, as those wrapped to +-pi do."""
+    for joint in _turning(m):
+        steps = np.diff(q[:, joint.q], axis=0)[:, 0]
+        jumps = np.flatnonzero(np.abs(np.abs(steps) - 2 * np.pi) < COARSE)
+        if len(jumps):
+            k = int(jumps[0])
+            raise StateError(
+                f"joint {joint.name!r} jumps by {steps[k]:.4g} rad, about 2 pi, at sample {k + 1}; make its "
+                "angles continuous by numpy.unwrap"
+            )
+
+
+def _turning(m: Mechanism) -> list[JointIndex]:
+    """The joints whose coordinate is an angle."""
+    return [j for j in m.joints if j.kind in ("revolute", "screw")]
 
 
 def _without_delay(

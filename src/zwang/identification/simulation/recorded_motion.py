@@ -10,6 +10,7 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
+from zwang.identification.measurements import check_unwrapped
 from zwang.identification.simulation.output_error import Iterate, OutputError
 from zwang.identification.simulation.sensitivities import Windows
 from zwang.mechanism.mechanism import Mechanism
@@ -56,6 +57,7 @@ class RecordedMotion:
                 row = int(np.argwhere(~np.isfinite(x))[0][0])
                 raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
             found[name] = x
+        check_unwrapped(m, found["q"])
         v = found["v"] if "v" in found else _slopes(fast, t, found["q"])
         return cls(m, t, found["q"], found["control"], found["q"], v)
 
