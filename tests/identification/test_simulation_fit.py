@@ -189,6 +189,30 @@ def test_two_springs_of_one_joint_are_found_by_their_sum():
     np.testing.assert_allclose(*forces, rtol=1e-3)
 
 
+def test_impacts_at_limits_may_leave_local_minima_which_are_told():
+    """A block between two stops. Windows of 4 samples without an impact lead to a local minimum of the whole
+    record, and one of 10 samples has a minimum far from the record.
+    """
+    mass, damping = sp.symbols("mass c", positive=True)
+    slide = zw.Prismatic("slide", axis=(1, 0, 0), limits=(-0.05, 0.05))
+    block = zw.Mechanism("block", [zw.Body("block", slide, mass=mass)],
+                         forces=[zw.Motor("push", "slide"), zw.Damper("slide", damping)])  # fmt: skip
+    t, true = np.arange(301) * 0.01, {"c": 1.0, "mass": 1.5}
+    push = 6 * np.sin(5 * t)[:, None]
+    run = zw.compile(block).rollout(
+        [0], [0], np.repeat(push[:-1], 5, axis=0), steps=1500, every=5, params=true
+    )
+    x = np.concatenate([[[0]], run[0]]) + 1e-5 * np.random.default_rng(0).normal(size=(301, 1))
+    settings = {"kinds": (), "guess": {"mass": 1.2, "c": 0.7}, "deviation": 1e-5}
+    whole = zw.identify.fit_by_simulation(block, t, x, push, window=None, **settings)
+    for name, (low, high) in zip(whole.known.combinations, whole.interval, strict=True):
+        assert low < true[name] < high and high - low < 0.02
+    assert whole.deviation[0] < 1.1e-5 and whole.reason == "converged: the cost no longer decreases"
+    short = zw.identify.fit_by_simulation(block, t, x, push, window=10, **settings)
+    ratio = short.deviation[0] / 1e-5
+    assert ratio > 3 and f"residuals of slide are {ratio:.3g} times their deviations" in str(short)
+
+
 def test_an_upper_bound_alone_leaves_what_the_record_does_not_tell_at_the_guess():
     """The moment of inertia normal to the axis does not move the pendulum."""
     damping, hidden = sp.symbols("c hidden", real=True)

@@ -30,6 +30,7 @@ from zwang.mechanism.type_validation import short_repr, validated_arguments
 INSIDE = 0.98  # fraction of the range of a joint within which its limits do not act
 GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
 ENOUGH, NEARLY = 1.2, 0.1  # weighted residuals, or the relative decrease of the cost, at which these end
+LARGE = 3.0  # residuals by their deviations, above which the minimum is doubtful
 START = 0.3  # deviation of the dimensionless coordinates of random starts
 
 
@@ -119,7 +120,8 @@ def fit_by_simulation(
     loops are simulated as they are.
 
     The windows grow: short ones first, for which the problem is nearly linear, and then those that are asked
-    for.
+    for. If these leave residuals larger than their deviations, the fit is repeated without the short ones,
+    and the smaller cost counts. `reason` tells residuals of more than three times their deviations.
 
     time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
     a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
@@ -142,9 +144,10 @@ def fit_by_simulation(
     times the deviation. level: of the intervals.
 
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
-    problem without the priors. Raises ShapeError and StateError for invalid data, DescriptionError for
-    actuators with states (activations, PID controllers), SimulationError where the steps have no exact
-    derivatives, UnknownNameError, and SolveError if the fit does not converge.
+    problem without the priors; they do not cover the changes of the times of impacts, at limits or in
+    contacts. Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
+    (activations, PID controllers), SimulationError where the steps have no exact derivatives,
+    UnknownNameError, and SolveError if the fit does not converge.
     Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
     """
     m = validation.checked_mechanism(mechanism)
@@ -208,12 +211,24 @@ class _Search:
     def from_start(
         self, p: np.ndarray, record: RecordedMotion, window: int | None, stop_at: float | None
     ) -> tuple[OutputError, Iterate]:
-        """The fit from p, with windows that grow."""
-        for size in GROWING:
-            if size < (window or len(record.time) - 1):
-                problem, windows = self.problem(record, size)
-                short = problem.solved(p, windows, self.iterations, ENOUGH, NEARLY)
-                p, record = short.p, record.replaced(problem, short, self.with_starts)
+        """The fit from p, with windows that grow. Where its residuals are larger than their deviations, it
+        may be a local minimum to which the short windows led, so that the fit without these is tried too.
+        """
+        sizes = [size for size in GROWING if size < (window or len(record.time) - 1)]
+        found = [self._grown(p, record, sizes, window, stop_at)]
+        if sizes and not found[0][1].rms <= ENOUGH:
+            found.append(self._grown(p, record, [], window, stop_at))
+        return min(found, key=lambda x: x[1].cost)
+
+    def _grown(
+        self, p: np.ndarray, record: RecordedMotion, sizes: Sequence[int], window: int | None,
+        stop_at: float | None,
+    ) -> tuple[OutputError, Iterate]:  # fmt: skip
+        """The fit from p, after those of windows of these sizes."""
+        for size in sizes:
+            problem, windows = self.problem(record, size)
+            short = problem.solved(p, windows, self.iterations, ENOUGH, NEARLY)
+            p, record = short.p, record.replaced(problem, short, self.with_starts)
         problem, windows = self.problem(record, window)
         return problem, problem.solved(p, windows, self.iterations, stop_at)
 
@@ -232,8 +247,20 @@ def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], devia
     samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
         unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, rms * deviations, best.costs,
-        costs, best.reason, deviations, windows.time[:, None] + samples, problem.target.q, q,
+        costs, _reason(best, unknowns.model, rms), deviations, windows.time[:, None] + samples,
+        problem.target.q, q,
     )  # fmt: skip
+
+
+def _reason(best: Iterate, m: Mechanism, ratios: np.ndarray) -> str:
+    """Why the fit ended, and where its residuals are large: `ratios` (nv,) times their deviations."""
+    k = int(np.argmax(ratios))
+    if ratios[k] <= LARGE:
+        return best.reason
+    return (
+        f"{best.reason}, but the residuals of {m.speed_names[k]} are {ratios[k]:.3g} times their deviations, "
+        "as in a local minimum or where the model lacks a force; give another window, or more starts"
+    )
 
 
 def _fitted(unknowns: Unknowns, p: np.ndarray) -> Mechanism:
