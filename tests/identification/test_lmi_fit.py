@@ -52,6 +52,31 @@ def test_the_prior_or_the_bounds_may_be_far_from_exact_data(bounds):
     assert bounds or distance(found) < 0.05
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_exact_data_are_reproduced_from_a_model_of_1_g(noise):
+    found = zw.identify.fit(arm(0.001), samples(noise), kinds=("inertia", "damping"), consistent="lmi")
+    assert found.is_consistent()
+    state = [0.3, -0.4], [1.0, -2.0], [3.0, 1.0]
+    exact = zw.inverse_dynamics(arm(), *state)
+    np.testing.assert_allclose(zw.inverse_dynamics(found.mechanism, *state), exact, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"m_upper": (0.0, 0.5), "m_lower": (0.0, 2.0)}, {"damping_hip": (0.2, 0.5)}], ids=list
+)
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_bounds_may_contradict_exact_data(noise, bounds):
+    """The upper link has 1.2 kg, and the hip a damping of 0.1."""
+    found = zw.identify.fit(
+        arm(0.6), samples(noise), kinds=("inertia", "damping"), consistent="lmi", bounds=bounds
+    )
+    assert found.is_consistent()
+    value = dict(zip((p.name for p in found.base.parameters), found.pi, strict=True))
+    assert all(low <= value[name] <= high for name, (low, high) in bounds.items())
+    name, nearest = next((n, b[0] if n == "damping_hip" else b[1]) for n, b in bounds.items())
+    assert abs(value[name] - nearest) < 1e-3  # the bound that is nearest to the truth
+
+
 def test_inertial_parameters_have_bounds():
     data = samples()
     found = zw.identify.fit(

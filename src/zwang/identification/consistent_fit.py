@@ -176,12 +176,7 @@ def consistent_parameters(
     if not divergence.is_inside(pi):
         raise DescriptionError("the start of the fit is not physically consistent; give a positive definite "
                                "pseudo-inertia of every body")  # fmt: skip
-    # rows that make the errors of beta independent and of unit variance: L^-1, C = L L^T
-    size = np.abs(base.matrix) @ np.abs(prior) + np.abs(beta)
-    covariance = covariance + np.diag((EXACT * size) ** 2)
-    deviations = np.sqrt(np.diag(covariance))
-    whitening = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(deviations, deviations))) / deviations
-    M, target = whitening @ base.matrix, whitening @ beta
+    M, target = whitened(base, beta, covariance, prior)
     weight, reached = FIRST_WEIGHT, float("inf")
     while weight >= LAST_WEIGHT * (1 - 1e-9):
         nearer, converged = minimised(M, target, divergence, weight, pi)
@@ -191,6 +186,18 @@ def consistent_parameters(
     distance = float(np.linalg.norm(M @ pi - target))
     small = max(LARGEST_WEIGHT, LARGEST_SHARE * distance**2)
     return ConsistentFit(pi, reached <= small, reached, distance)
+
+
+def whitened(base: BaseParameters | Combinations, beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray
+             ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """L^-1 B (n, parameters) and L^-1 beta (n,), whose errors are independent and of unit variance: C = L
+    L^T, with at least the relative error `EXACT` of beta.
+    """
+    size = np.abs(base.matrix) @ np.abs(prior) + np.abs(beta)
+    covariance = covariance + np.diag((EXACT * size) ** 2)
+    deviations = np.sqrt(np.diag(covariance))
+    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(deviations, deviations))) / deviations
+    return root @ base.matrix, root @ beta
 
 
 def minimised(M: np.ndarray, target: np.ndarray, divergence: Divergence, weight: float, pi: np.ndarray

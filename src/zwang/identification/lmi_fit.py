@@ -1,10 +1,11 @@
 """Physically consistent parameters by a semidefinite program, with bounds of any parameter.
 
     minimise  |C^-1/2 (B pi - beta)|^2 + w |(pi - prior) / scale|^2
-    subject to  P_k(pi) >= e P_k0 for every body k (linear matrix inequalities),  lower <= pi <= upper,
+    subject to  P_k(pi) >= e P_kc for every body k (linear matrix inequalities),  lower <= pi <= upper,
 
-with the pseudo-inertia P, linear in pi. The problem is convex. Sources: Sousa, Cortesao, Int. J. Robotics
-Research 33 (2014) 931; Wensing, Kim, Slotine (2018).
+with the pseudo-inertia P, linear in pi. The problem is convex. It is scaled by the parameters with the
+pseudo-inertias P_kc of `consistent_fit`, which are near the solution. Sources: Sousa, Cortesao, Int. J.
+Robotics Research 33 (2014) 931; Wensing, Kim, Slotine (2018).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from zwang.errors import MissingExtraError
 from zwang.identification.base_parameters import BaseParameters, Combinations
-from zwang.identification.consistent_fit import SMALL, raised
+from zwang.identification.consistent_fit import SMALL, consistent_parameters, raised, whitened
 from zwang.identification.pseudo_inertia import (
     PSEUDO_INERTIA_UNITS,
     parameters_of_pseudo_inertia,
@@ -26,7 +27,7 @@ from zwang.identification.pseudo_inertia import (
 )
 
 WEIGHT = 1e-6  # w, in squared standard deviations of the data
-LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to the model's
+LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to P_kc
 
 
 def parameters_by_lmi(
@@ -45,23 +46,25 @@ def parameters_by_lmi(
         raise MissingExtraError("consistent=\"lmi\" needs the package cvxpy: pip install 'zwang[lmi]'")
     cvxpy: Any = importlib.import_module("cvxpy")
     bodies = [p.kind for p in base.parameters].count("mass")
-    prior, units = prior.copy(), np.zeros((bodies, 10, 4, 4))
-    scale = np.maximum(np.abs(prior), SMALL)
+    # pi = centre + scale z about consistent parameters near the solution, however far the model is from it
+    centre = consistent_parameters(base, beta, covariance, prior, bounds).pi
+    prior, units, offset = prior.copy(), np.zeros((bodies, 10, 4, 4)), np.zeros((bodies, 4, 4))
+    weighed, scale = (np.maximum(np.abs(x), SMALL) for x in (prior, centre))
     for k in range(bodies):
         part = slice(10 * k, 10 * k + 10)
-        P_0 = raised(pseudo_inertia(prior[part]))
-        # T^-1 P T^-T with P_0 = T T^T, which is the unit matrix for the model; units change it by 1
-        inverse = np.linalg.inv(np.linalg.cholesky(P_0))
-        units[k] = inverse @ PSEUDO_INERTIA_UNITS @ inverse.T
-        prior[part] = parameters_of_pseudo_inertia(P_0)
+        model, P = raised(pseudo_inertia(prior[part])), pseudo_inertia(centre[part])
+        prior[part] = parameters_of_pseudo_inertia(model)
+        weighed[part] = 1 / np.linalg.norm(_relative(PSEUDO_INERTIA_UNITS, model), axis=(1, 2))
+        # T^-1 P T^-T with T T^T = P at the centre, which units change by 1
+        units[k], offset[k] = _relative(PSEUDO_INERTIA_UNITS, raised(P)), _relative(P, raised(P))
         scale[part] = 1 / np.linalg.norm(units[k], axis=(1, 2))
-    deviations = np.sqrt(np.diag(covariance))
-    L = np.linalg.cholesky(covariance / np.outer(deviations, deviations))
-    whitening = np.linalg.inv(L) / deviations
-    # cost = |A z + b|^2 + w |z|^2 with pi = prior + scale z. In y it is |y|^2 and a constant, however exact
-    # the data are: z = z_free + V S^-1 y, with the singular values S of [A; sqrt(w) 1] = U S V^T
-    A, b = whitening @ base.matrix * scale, whitening @ (base.matrix @ prior - beta)
-    U, S, V = np.linalg.svd(np.vstack([A, np.sqrt(WEIGHT) * np.eye(len(prior))]), full_matrices=False)
+    M, target = whitened(base, beta, covariance, prior)
+    # cost = |A z + b|^2, with w |(pi - prior) / scale|^2 as its last rows. In y it is |y|^2 and a constant,
+    # however exact the data are: z = V S^-1 (y - U^T b), with the singular values S of A = U S V^T
+    A = np.vstack([M, np.sqrt(WEIGHT) * np.diag(1 / weighed)]) * scale
+    b = np.concatenate([M @ centre - target, np.sqrt(WEIGHT) * (centre - prior) / weighed])
+    U, S, V = np.linalg.svd(A, full_matrices=False)
+    at_bounds = (np.clip(centre, *bounds) - centre) / scale
     y, z = cvxpy.Variable(len(prior)), cvxpy.Variable(len(prior))
 
     def minimum(z: Any, cost: Any) -> np.ndarray | None:
@@ -69,9 +72,9 @@ def parameters_by_lmi(
         constraints = []
         for k in range(bodies):
             P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
-            constraints.append(P + (1 - LEAST) * np.eye(4) >> 0)
+            constraints.append(P + offset[k] - LEAST * np.eye(4) >> 0)
         for k, (low, high) in enumerate(zip(*bounds, strict=True)):
-            pi_k = prior[k] + scale[k] * z[k]
+            pi_k = centre[k] + scale[k] * z[k]
             constraints += [pi_k >= low] if np.isfinite(low) else []
             constraints += [pi_k <= high] if np.isfinite(high) else []
         problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
@@ -83,9 +86,20 @@ def parameters_by_lmi(
             return None
         return np.asarray(z.value) if problem.status == "optimal" else None
 
-    found = minimum((V.T / S) @ (y - U.T[:, : len(b)] @ b), cvxpy.sum_squares(y))
-    if found is None:  # z_free is far from all consistent parameters
-        found = minimum(z, cvxpy.sum_squares(A @ z + b) + WEIGHT * cvxpy.sum_squares(z))
+    found = None
+    # the solver takes huge costs for a sign that there is no solution; the cost is at most about that of the
+    # centre, or of the centre within its bounds
+    for unit in (max(1.0, float(np.linalg.norm(x))) for x in (b, A @ at_bounds + b)):
+        if found is None:
+            found = minimum((V.T / S) @ (unit * y - U.T @ b), cvxpy.sum_squares(y))
+        if found is None:  # the unconstrained minimum is far from all consistent parameters
+            found = minimum(z, cvxpy.sum_squares((A / unit) @ z + b / unit))
     if found is None:
         return prior, False
-    return np.clip(prior + scale * found, *bounds), True
+    return np.clip(centre + scale * found, *bounds), True
+
+
+def _relative(P: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """T^-1 P T^-T (..., 4, 4) with other = T T^T."""
+    inverse = np.linalg.inv(np.linalg.cholesky(other))
+    return inverse @ P @ inverse.T
