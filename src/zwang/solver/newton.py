@@ -18,17 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import is_single_precision, max_abs
+from zwang.algebra.norms import by_precision, is_single_precision, max_abs
 from zwang.constraint.rows import Rows, WarmStart, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
+    absolute,
     cond,
     empty,
     equal,
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     where,
     while_loop,
 )
@@ -43,10 +45,15 @@ from zwang.solver.warm_start import (
 
 TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
+RESOLUTION = 2e-16, 1e-7  # of numbers in double and in single precision
 SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
 SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
+LARGEST_AMPLIFICATION = (
+    1e6  # of rounding errors of a residual in its force, beside the forces, up to which ...
+)
+# ... a step can be exact; it is 1 / (1 - d) for a row of the impedance d, and 1 / mu^2 times that on pyramids
 USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
 LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value, as in MuJoCo
 
@@ -55,11 +62,12 @@ class _NewtonState(NamedTuple):
     """State of the iteration.
 
     a (nv,): the accelerations; smooth_force (nv,): M (a - a_free); y: the residual of the rows. status: of
-    every block of rows. step: the largest change of an acceleration in the last step, NaN before the first.
-    error: the largest entry of the gradient before it. stagnations: single-precision steps without progress.
-    ended: whether no step follows. done: whether the method has terminated. usable: whether the last step was
-    small enough for the accelerations to be used. stagnated: whether the method has terminated above its
-    tolerance, because of rounding.
+    every block of rows. step: the largest change of an acceleration in the last step, NaN before the first;
+    newton_step: the same before the line search. error: the largest entry of the gradient before it.
+    amplified: the largest term of a residual, times the D of its row. stagnations: single-precision steps
+    without progress. ended: whether no step follows. done: whether the method has terminated. usable: whether
+    the last step was small enough for the accelerations to be used. stagnated: whether the method has
+    terminated above its tolerance, because of rounding.
     """
 
     a: np.ndarray
@@ -67,7 +75,9 @@ class _NewtonState(NamedTuple):
     y: MutableArray
     status: MutableArray
     step: Any
+    newton_step: Any
     error: Any
+    amplified: Any
     iterations: Any
     stagnations: Any
     ended: Any
@@ -92,21 +102,23 @@ def newton(
     row changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
     """
     warm_start = as_warm_start(start)
-    method = _Method(PrimalCost(problem, rows), warm_start, tolerance, iterations)
+    size = max_abs(problem.free_force_of())
+    method = _Method(PrimalCost(problem, rows), warm_start, tolerance, iterations, size)
     initial = method.initial_state(None if warm_start else start)
     last = while_loop(lambda s: logical_not(s.ended), method.iterate, initial)
     return method.solution(last, len(rows))
 
 
 class _Method(NamedTuple):
-    """The cost, the row status of a similar problem, the tolerance of the gradient, and the limit of
-    iterations.
+    """The cost, the row status of a similar problem, the tolerance of the gradient, the limit of iterations,
+    and the largest free force.
     """
 
     cost: PrimalCost
     warm_start: WarmStart | None
     tolerance: float
     limit: int
+    free_size: Any
 
     @property
     def storage(self) -> StatusStorage:
@@ -142,7 +154,9 @@ class _Method(NamedTuple):
             return block.with_values(y, own), block.with_value_in(status, where(before > 0, before, code))
 
         y, status = cost.over_active_blocks(enter, (empty(cost.count), storage.unknown()))
-        return _NewtonState(a, smooth_force, y, status, np.nan, np.inf, 0.0, 0.0, idle, idle, idle)
+        return _NewtonState(
+            a, smooth_force, y, status, np.nan, np.nan, np.inf, 0.0, 0.0, 0.0, idle, idle, idle
+        )
 
     def iterate(self, s: _NewtonState) -> _NewtonState:
         """State after one iteration: gradient, termination, direction, line search, new accelerations and
@@ -163,18 +177,21 @@ class _Method(NamedTuple):
         is_own, counts = (s.iterations > 0, s.iterations > 1) if self.is_warm else (True, s.iterations > 0)
         stagnant = logical_and(counts, error > s.error / 2)
         no_step = logical_and(counts, s.step <= SMALLEST_STEP * scale)
-        coarse = logical_and(is_single_precision(scale), s.step <= SINGLE_PRECISION_STEP * scale)
+        # a line search that ends at a kink shortens steps, too
+        coarse = logical_and(is_single_precision(scale), s.newton_step <= SINGLE_PRECISION_STEP * scale)
         stagnations = s.stagnations + where(logical_and(stagnant, coarse), 1.0, 0.0)
         rounding = logical_or(
-            logical_and(stagnant, s.step <= STAGNATION_STEP * scale),
+            logical_and(stagnant, s.newton_step <= STAGNATION_STEP * scale),
             stagnations >= SINGLE_PRECISION_STAGNATIONS,
         )
         small = logical_and(is_own, error <= self.tolerance * largest)
         stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
-        done = logical_or(small, logical_or(no_step, rounding))
-        ended, usable = (
-            logical_or(done, x) for x in (s.iterations >= self.limit, s.step <= USABLE_STEP * scale)
-        )
+        over = logical_or(small, logical_or(no_step, rounding))
+        # the residuals of such rows are not resolved: their forces are rounding errors
+        resolved = s.amplified * by_precision(scale, *RESOLUTION) <= largest
+        done = logical_and(over, resolved)
+        ended = logical_or(over, s.iterations >= self.limit)
+        usable = logical_and(logical_or(done, s.step <= USABLE_STEP * scale), resolved)
         return s._replace(
             error=error, stagnations=stagnations, ended=ended, done=done, usable=usable, stagnated=stagnated
         )
@@ -182,8 +199,8 @@ class _Method(NamedTuple):
     def advanced(self, s: _NewtonState, gradient: np.ndarray, hessian: Any) -> _NewtonState:
         """The state after a step along the direction p = -(M + J^T W J)^-1 g."""
         p = -hessian.solve(gradient)
-        Jp, same = self.along(s, p)
-        s = s._replace(iterations=s.iterations + 1)
+        Jp, same, amplified = self.along(s, p)
+        s = s._replace(iterations=s.iterations + 1, amplified=amplified)
 
         def exact(s: _NewtonState) -> _NewtonState:
             return s._replace(a=s.a + p, ended=True, done=True, usable=True)
@@ -199,26 +216,47 @@ class _Method(NamedTuple):
 
             y, status = self.cost.over_active_blocks(advance, (s.y, s.status))
             step, smooth_force = length * p, s.smooth_force + length * Mp
-            return s._replace(a=s.a + step, smooth_force=smooth_force, y=y, status=status, step=max_abs(step))
+            return s._replace(
+                a=s.a + step,
+                smooth_force=smooth_force,
+                y=y,
+                status=status,
+                step=max_abs(step),
+                newton_step=max_abs(p),
+            )
 
         # a full step without a change of status is exact
         return cond(same, exact, searched, s)
 
-    def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any]:
-        """J p of the rows, and whether no active row changes its status over a full step: then the cost is
-        quadratic along it.
+    def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any, Any]:
+        """J p of the rows; whether no active row changes its status over a full step, and rounding errors of
+        the residuals are small beside the forces: then the cost is quadratic along it, and it is exact; and
+        the largest D (|aref| + |y| + |J p|) of rows that exert a force after it, to which these errors are
+        proportional.
         """
         x = self.cost.extended(p)
 
-        def compare(block: RowBlock, carry: tuple[MutableArray, Any]) -> Any:
-            Jp, same = carry
-            own = block.jacobian_product(x)
-            code = status_code(block, block.read(s.y) + own)
+        def compare(block: RowBlock, carry: tuple[MutableArray, Any, Any, Any]) -> Any:
+            Jp, same, amplified, largest = carry
+            y, own = block.read(s.y), block.jacobian_product(x)
+            code = status_code(block, y + own)
             alike = equal(code, block.value_in(s.status))
-            alike = alike if block.cone is None else logical_and(alike, code > 0)
-            return block.with_values(Jp, own), logical_and(same, alike)
+            if block.cone is not None:
+                return (
+                    block.with_values(Jp, own),
+                    logical_and(same, logical_and(alike, code > 0)),
+                    amplified,
+                    largest,
+                )
+            force, _ = block.force_and_curvature(y + own)
+            for f, D, *terms in zip(force, block.D, block.aref, y, own, strict=True):
+                size = where(equal(f, 0), 0.0, D * sum(map(absolute, terms), start=0.0))
+                amplified, largest = maximum(amplified, size), maximum(largest, absolute(f))
+            return block.with_values(Jp, own), logical_and(same, alike), amplified, largest
 
-        return self.cost.over_active_blocks(compare, (empty(self.cost.count), True))
+        start = empty(self.cost.count), True, 0.0, self.free_size
+        Jp, same, amplified, largest = self.cost.over_active_blocks(compare, start)
+        return Jp, logical_and(same, amplified <= LARGEST_AMPLIFICATION * largest), amplified
 
     def step_length(
         self, s: _NewtonState, p: np.ndarray, Mp: np.ndarray, Jp: MutableArray, gradient: np.ndarray

@@ -15,6 +15,7 @@ from zwang.api.analysis.contacts import ContactArrays, contact_arrays
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
+from zwang.api.arguments.single_precision import warn_of_small_friction
 from zwang.api.arguments.validation import checked_mechanism, named_keyframe, or_of_keyframe
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
@@ -125,6 +126,7 @@ class Worlds:
         self._settings = {"dtype": dtype, "threads": threads}
         start = initial_state(mechanism, worlds=self.count, params=params)
         self._compile()
+        warn_of_small_friction(mechanism, self._step.dtype)
         self._allocate(start)
         self._bind()
         self.reset()

@@ -13,6 +13,7 @@ import numpy as np
 
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters
+from zwang.api.arguments.single_precision import warn_of_small_friction
 from zwang.api.compilation.compiled_derivatives import CompiledDerivatives
 from zwang.api.compilation.compiled_programs import ArrayLike, Reduction
 from zwang.api.compilation.constrained_inverse_dynamics import ConstrainedInverseDynamics, prescribed_motion
@@ -480,8 +481,9 @@ def compile(
     outputs: names of functions to compile at once; others are compiled when they are first called.
     cache: whether object code is kept on disk, default True.
 
-    Raises ArgumentError; UnknownNameError for an unknown output; CompileError, at once, for a mechanism
-    with more than 5,000 generalised velocities.
+    Gives a SimulationWarning for contacts with a coefficient of friction that pyramids do not resolve in
+    single precision. Raises ArgumentError; UnknownNameError for an unknown output; CompileError, at once, for
+    a mechanism with more than 5,000 generalised velocities.
     """
     if not isinstance(mechanism, Mechanism):
         raise ArgumentError(
@@ -489,6 +491,7 @@ def compile(
         )
     validation.check_compilable(mechanism)
     compiled = CompiledMechanism(mechanism, dtype=dtype, lanes=lanes, threads=threads, cache=cache)
+    warn_of_small_friction(mechanism, str(np.dtype(dtype)))
     for name in outputs:
         if name not in NAMED:
             raise UnknownNameError("function", name, NAMED)
