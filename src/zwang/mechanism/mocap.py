@@ -46,11 +46,9 @@ def with_mocap_parameters(mechanism: Mechanism, keyframe: str | None = None) -> 
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no mocap bodies; give a fixed body of the world mocap=True"
         )
-    given = {} if keyframe is None else {name: pose for name, *pose in mechanism.keyframe(keyframe).mocap}
-    poses = [
-        (body.name, *given.get(body.name, (body.position, to_quaternion(body.orientation)))) for body in moved
-    ]
-    values = mocap_values(poses)
+    values = mocap_values((body.name, body.position, to_quaternion(body.orientation)) for body in moved)
+    if keyframe is not None:
+        values |= mocap_values(mechanism.keyframe(keyframe).mocap)
     bodies = [_with_symbols(body) if body.mocap else body for body in mechanism.bodies]
     return MocapParameters(mechanism.replace(bodies=bodies), values)
 

@@ -99,7 +99,8 @@ def newton(
     start: the initial accelerations (nv,), by default the free ones; or a `WarmStart`, the row status of a
     similar problem. With a warm start the first step assumes that status, and the solution reports the final
     one. tolerance: of the gradient, relative to the largest force in it. The method also terminates when no
-    row changes its status over a full step, because that step is exact. Every row must be soft (R > 0).
+    row changes its status over a full step and none is so stiff that rounding errors count: it is exact.
+    Every row must be soft (R > 0).
     """
     warm_start = as_warm_start(start)
     size = max_abs(problem.free_force_of())
