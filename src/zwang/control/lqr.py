@@ -14,9 +14,7 @@ from zwang.api.arguments.validation import validated_arguments
 from zwang.errors import ArgumentError, ShapeError, SolveError, StateError
 
 ROUNDING = 1e-9  # of the elements of a weight, relative to the largest
-MARGIN = (
-    1e-8  # of poles from the boundary of stability, relative to the largest one, or to 1 of discrete models
-)
+MARGIN = 1e-8  # of poles from the boundary of stability, relative to the largest, or to 1 if discrete
 
 
 class Regulator(NamedTuple):

@@ -78,13 +78,7 @@ def parameters_by_lmi(
             constraints += [pi_k >= low] if np.isfinite(low) else []
             constraints += [pi_k <= high] if np.isfinite(high) else []
         problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Solution may be inaccurate")  # which is no solution here
-                problem.solve(solver=cvxpy.CLARABEL)
-        except cvxpy.SolverError:
-            return None
-        return np.asarray(z.value) if problem.status == "optimal" else None
+        return np.asarray(z.value) if _is_solved(cvxpy, problem) else None
 
     found = None
     # the solver takes huge costs for a sign that there is no solution; the cost is at most about that of the
@@ -103,3 +97,14 @@ def _relative(P: np.ndarray, other: np.ndarray) -> np.ndarray:
     """T^-1 P T^-T (..., 4, 4) with other = T T^T."""
     inverse = np.linalg.inv(np.linalg.cholesky(other))
     return inverse @ P @ inverse.T
+
+
+def _is_solved(cvxpy: Any, problem: Any) -> bool:
+    """Whether Clarabel finds the minimum of a problem to its tolerance."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Solution may be inaccurate")  # which is no solution here
+            problem.solve(solver=cvxpy.CLARABEL)
+    except cvxpy.SolverError:
+        return False
+    return problem.status == "optimal"

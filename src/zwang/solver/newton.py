@@ -45,15 +45,12 @@ from zwang.solver.warm_start import (
 
 TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
-RESOLUTION = 2e-16, 1e-7  # of numbers in double and in single precision
+RESOLUTION = 2e-15, 1e-6  # of residuals in double and in single precision, relative to their terms
 SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
 SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
-LARGEST_AMPLIFICATION = (
-    1e6  # of rounding errors of a residual in its force, beside the forces, up to which ...
-)
-# ... a step can be exact; it is 1 / (1 - d) for a row of the impedance d, and 1 / mu^2 times that on pyramids
+LARGEST_AMPLIFICATION = 1e6  # D |aref| relative to the forces, up to which a step can be exact
 USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
 LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value, as in MuJoCo
 
@@ -99,8 +96,8 @@ def newton(
     start: the initial accelerations (nv,), by default the free ones; or a `WarmStart`, the row status of a
     similar problem. With a warm start the first step assumes that status, and the solution reports the final
     one. tolerance: of the gradient, relative to the largest force in it. The method also terminates when no
-    row changes its status over a full step and none is so stiff that rounding errors count: it is exact.
-    Every row must be soft (R > 0).
+    row changes its status over a full step, unless a row is so stiff that rounding errors count: otherwise
+    that step is exact. Every row must be soft (R > 0).
     """
     warm_start = as_warm_start(start)
     size = max_abs(problem.free_force_of())
@@ -188,7 +185,7 @@ class _Method(NamedTuple):
         small = logical_and(is_own, error <= self.tolerance * largest)
         stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
         over = logical_or(small, logical_or(no_step, rounding))
-        # the residuals of such rows are not resolved: their forces are rounding errors
+        # otherwise the forces of rows are rounding errors of their residuals
         resolved = s.amplified * by_precision(scale, *RESOLUTION) <= largest
         done = logical_and(over, resolved)
         ended = logical_or(over, s.iterations >= self.limit)
@@ -200,7 +197,7 @@ class _Method(NamedTuple):
     def advanced(self, s: _NewtonState, gradient: np.ndarray, hessian: Any) -> _NewtonState:
         """The state after a step along the direction p = -(M + J^T W J)^-1 g."""
         p = -hessian.solve(gradient)
-        Jp, same, amplified = self.along(s, p)
+        Jp, is_exact, amplified = self.along(s, p)
         s = s._replace(iterations=s.iterations + 1, amplified=amplified)
 
         def exact(s: _NewtonState) -> _NewtonState:
@@ -226,14 +223,15 @@ class _Method(NamedTuple):
                 newton_step=max_abs(p),
             )
 
-        # a full step without a change of status is exact
-        return cond(same, exact, searched, s)
+        return cond(is_exact, exact, searched, s)
 
     def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any, Any]:
-        """J p of the rows; whether no active row changes its status over a full step, and rounding errors of
-        the residuals are small beside the forces: then the cost is quadratic along it, and it is exact; and
-        the largest D (|aref| + |y| + |J p|) of rows that exert a force after it, to which these errors are
+        """J p of the rows; whether a full step is exact: no active row changes its status over it, so that
+        the cost is quadratic, and rounding errors of the residuals are small beside the forces; and the
+        largest D (|aref| + |y| + |J p|) of rows that exert a force after it, to which these errors are
         proportional.
+
+        That is 1 / (1 - d) times a force for a row of impedance d, and 1 / (2 mu^2) times that on a pyramid.
         """
         x = self.cost.extended(p)
 
@@ -241,19 +239,15 @@ class _Method(NamedTuple):
             Jp, same, amplified, largest = carry
             y, own = block.read(s.y), block.jacobian_product(x)
             code = status_code(block, y + own)
-            alike = equal(code, block.value_in(s.status))
+            same = logical_and(same, equal(code, block.value_in(s.status)))
+            Jp = block.with_values(Jp, own)
             if block.cone is not None:
-                return (
-                    block.with_values(Jp, own),
-                    logical_and(same, logical_and(alike, code > 0)),
-                    amplified,
-                    largest,
-                )
+                return Jp, logical_and(same, code > 0), amplified, largest
             force, _ = block.force_and_curvature(y + own)
             for f, D, *terms in zip(force, block.D, block.aref, y, own, strict=True):
                 size = where(equal(f, 0), 0.0, D * sum(map(absolute, terms), start=0.0))
                 amplified, largest = maximum(amplified, size), maximum(largest, absolute(f))
-            return block.with_values(Jp, own), logical_and(same, alike), amplified, largest
+            return Jp, same, amplified, largest
 
         start = empty(self.cost.count), True, 0.0, self.free_size
         Jp, same, amplified, largest = self.cost.over_active_blocks(compare, start)
