@@ -45,12 +45,13 @@ from zwang.solver.warm_start import (
 
 TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
-RESOLUTION = 2e-15, 1e-6  # of residuals in double and in single precision, relative to their terms
 SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
 SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
-LARGEST_AMPLIFICATION = 1e6  # D |aref| relative to the forces, up to which a step can be exact
+SINGLE_PRECISION_RESOLUTION = 1e-6  # of residuals there, relative to their terms at the start
+LARGEST_STIFFNESS = 1e6  # D |y| at the start relative to the forces, up to which a step can be exact
+TWO_SIDED = ("equality", "friction")  # kinds of rows that exert forces at residuals of both signs
 USABLE_STEP = 1e-3  # at the iteration limit, accelerations that still change by more are not to be used
 LINE_SEARCH_TOLERANCE = 0.01  # of the slope, relative to its initial value, as in MuJoCo
 
@@ -61,7 +62,8 @@ class _NewtonState(NamedTuple):
     a (nv,): the accelerations; smooth_force (nv,): M (a - a_free); y: the residual of the rows. status: of
     every block of rows. step: the largest change of an acceleration in the last step, NaN before the first;
     newton_step: the same before the line search. error: the largest entry of the gradient before it.
-    amplified: the largest term of a residual, times the D of its row. stagnations: single-precision steps
+    stiffness: at the start, the largest D |y| of a row, and of one that would exert a force there, to which
+    rounding errors of the forces are proportional. stagnations: single-precision steps
     without progress. ended: whether no step follows. done: whether the method has terminated. usable: whether
     the last step was small enough for the accelerations to be used. stagnated: whether the method has
     terminated above its tolerance, because of rounding.
@@ -74,7 +76,7 @@ class _NewtonState(NamedTuple):
     step: Any
     newton_step: Any
     error: Any
-    amplified: Any
+    stiffness: tuple[Any, Any]
     iterations: Any
     stagnations: Any
     ended: Any
@@ -145,15 +147,22 @@ class _Method(NamedTuple):
             a, smooth_force, idle = np.array(start), cost.smooth_force(start), False
         x = cost.extended(a)
 
-        def enter(block: RowBlock, carry: tuple[MutableArray, MutableArray]) -> Any:
-            y, status = carry
+        def enter(block: RowBlock, carry: tuple[MutableArray, MutableArray, Any, Any]) -> Any:
+            y, status, largest, exerting = carry
             own = block.jacobian_product(x) - block.aref
             code, before = status_code(block, own), 0.0 if known is None else block.value_in(known)
-            return block.with_values(y, own), block.with_value_in(status, where(before > 0, before, code))
+            for kind, D, y_i in zip(block.kinds, block.D, own, strict=True) if block.cone is None else ():
+                size = D * absolute(y_i)
+                largest = maximum(largest, size)
+                exerts = True if kind in TWO_SIDED else y_i < 0
+                exerting = maximum(exerting, where(exerts, size, 0.0))
+            status = block.with_value_in(status, where(before > 0, before, code))
+            return block.with_values(y, own), status, largest, exerting
 
-        y, status = cost.over_active_blocks(enter, (empty(cost.count), storage.unknown()))
+        start_of_rows = empty(cost.count), storage.unknown(), 0.0, 0.0
+        y, status, *stiffness = cost.over_active_blocks(enter, start_of_rows)
         return _NewtonState(
-            a, smooth_force, y, status, np.nan, np.nan, np.inf, 0.0, 0.0, 0.0, idle, idle, idle
+            a, smooth_force, y, status, np.nan, np.nan, np.inf, tuple(stiffness), 0.0, 0.0, idle, idle, idle
         )
 
     def iterate(self, s: _NewtonState) -> _NewtonState:
@@ -186,7 +195,8 @@ class _Method(NamedTuple):
         stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
         over = logical_or(small, logical_or(no_step, rounding))
         # otherwise the forces of rows are rounding errors of their residuals
-        resolved = s.amplified * by_precision(scale, *RESOLUTION) <= largest
+        rounded = s.stiffness[1] * by_precision(scale, 0.0, SINGLE_PRECISION_RESOLUTION)
+        resolved = logical_or(small, rounded <= largest)
         done = logical_and(over, resolved)
         ended = logical_or(over, s.iterations >= self.limit)
         usable = logical_and(logical_or(done, s.step <= USABLE_STEP * scale), resolved)
@@ -197,8 +207,8 @@ class _Method(NamedTuple):
     def advanced(self, s: _NewtonState, gradient: np.ndarray, hessian: Any) -> _NewtonState:
         """The state after a step along the direction p = -(M + J^T W J)^-1 g."""
         p = -hessian.solve(gradient)
-        Jp, is_exact, amplified = self.along(s, p)
-        s = s._replace(iterations=s.iterations + 1, amplified=amplified)
+        Jp, same = self.along(s, p)
+        s = s._replace(iterations=s.iterations + 1)
 
         def exact(s: _NewtonState) -> _NewtonState:
             return s._replace(a=s.a + p, ended=True, done=True, usable=True)
@@ -223,35 +233,26 @@ class _Method(NamedTuple):
                 newton_step=max_abs(p),
             )
 
-        return cond(is_exact, exact, searched, s)
+        # a full step without a change of status is exact, but for rounding errors of stiff rows
+        size = maximum(self.free_size, max_abs(s.smooth_force))
+        resolved = s.stiffness[0] <= LARGEST_STIFFNESS * size
+        return cond(logical_and(same, resolved), exact, searched, s)
 
-    def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any, Any]:
-        """J p of the rows; whether a full step is exact: no active row changes its status over it, so that
-        the cost is quadratic, and rounding errors of the residuals are small beside the forces; and the
-        largest D (|aref| + |y| + |J p|) of rows that exert a force after it, to which these errors are
-        proportional.
-
-        That is 1 / (1 - d) times a force for a row of impedance d, and 1 / (2 mu^2) times that on a pyramid.
+    def along(self, s: _NewtonState, p: np.ndarray) -> tuple[MutableArray, Any]:
+        """J p of the rows, and whether no active row changes its status over a full step: then the cost is
+        quadratic along it.
         """
         x = self.cost.extended(p)
 
-        def compare(block: RowBlock, carry: tuple[MutableArray, Any, Any, Any]) -> Any:
-            Jp, same, amplified, largest = carry
-            y, own = block.read(s.y), block.jacobian_product(x)
-            code = status_code(block, y + own)
-            same = logical_and(same, equal(code, block.value_in(s.status)))
-            Jp = block.with_values(Jp, own)
-            if block.cone is not None:
-                return Jp, logical_and(same, code > 0), amplified, largest
-            force, _ = block.force_and_curvature(y + own)
-            for f, D, *terms in zip(force, block.D, block.aref, y, own, strict=True):
-                size = where(equal(f, 0), 0.0, D * sum(map(absolute, terms), start=0.0))
-                amplified, largest = maximum(amplified, size), maximum(largest, absolute(f))
-            return Jp, same, amplified, largest
+        def compare(block: RowBlock, carry: tuple[MutableArray, Any]) -> Any:
+            Jp, same = carry
+            own = block.jacobian_product(x)
+            code = status_code(block, block.read(s.y) + own)
+            alike = equal(code, block.value_in(s.status))
+            alike = alike if block.cone is None else logical_and(alike, code > 0)
+            return block.with_values(Jp, own), logical_and(same, alike)
 
-        start = empty(self.cost.count), True, 0.0, self.free_size
-        Jp, same, amplified, largest = self.cost.over_active_blocks(compare, start)
-        return Jp, logical_and(same, amplified <= LARGEST_AMPLIFICATION * largest), amplified
+        return self.cost.over_active_blocks(compare, (empty(self.cost.count), True))
 
     def step_length(
         self, s: _NewtonState, p: np.ndarray, Mp: np.ndarray, Jp: MutableArray, gradient: np.ndarray
