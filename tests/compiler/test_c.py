@@ -50,18 +50,11 @@ def called(function, program, inputs, dtype):
     return np.concatenate(arrays[len(program.inputs) :])
 
 
-def without_preamble(source):
-    """The source of the function alone, so that one file can contain many."""
-    return source[source.index("static const") if "static const" in source else source.index("\nvoid ") :]
-
-
 def many(tmp_path, functions, size, dtype):
     """The optimised program of each function, and the function of its compiled C source."""
     programs = [optimise(trace(function, {"x": (size,)})) for function in functions]
-    sources = [c.source(program, f"f{k}", dtype) for k, program in enumerate(programs)]
-    parts = [sources[0], *map(without_preamble, sources[1:])]
-    texts = [re.sub(r"\btable(\d+)\b", rf"table{k}_\1", part) for k, part in enumerate(parts)]
-    library = compiled(tmp_path, texts)
+    texts = [c.c_function(program, f"f{k}", dtype) for k, program in enumerate(programs)]
+    library = compiled(tmp_path, [c.preamble(dtype), c.c_text(texts)])
     return [(program, getattr(library, f"f{k}")) for k, program in enumerate(programs)]
 
 
@@ -150,6 +143,22 @@ def test_a_function_needs_a_name_that_c_allows(name):
 def test_other_types_are_rejected():
     with pytest.raises(CompileError, match="float16"):
         c.source(trace(lambda x: x, {"x": (1,)}), dtype="float16")
+
+
+def test_functions_share_equal_tables():
+    table, other = scalar.Table(np.linspace(-1, 1, 50)), scalar.Table(np.linspace(-2, 2, 50))
+
+    def reading(*tables):
+        def read(x):
+            return scalar.fori_loop(
+                0, 20, lambda i, s: s + sum(t[i] * t[i + 1] for t in tables), x[0], unroll=False
+            )
+
+        return c.c_function(optimise(trace(read, {"x": (1,)})), f"f{len(tables)}")
+
+    one, two = reading(table), reading(table, other)
+    assert set(one.tables) < set(two.tables)
+    assert c.c_text([one, two]).count("static const real") == len(two.tables) == 2
 
 
 def test_a_long_table_is_written_once(monkeypatch):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import zwang as zw
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from tests.interop.exported_models import HARD, MODELS, PARAMS, arm, dropped, symbolic_furuta
-from zwang.compiler.backends.c import c_function, preamble
+from zwang.compiler.backends.c import c_function, c_text, preamble
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.passes.expand import expand
@@ -202,6 +202,32 @@ def test_sensors_and_frames_of_hostile_names_give_the_same_bits(model, tmp_path)
         np.testing.assert_array_equal(J.reshape(6, -1), fast.frame_jacobian(q, "elbow/*"))
 
 
+def test_the_vertices_of_meshes_are_written_once(tmp_path):
+    """By all functions, and for contacts with the floor and with each other."""
+    points = np.random.default_rng(0).normal(size=(2, 80, 3))
+    points /= 10 * np.linalg.norm(points, axis=-1)[..., None]
+    assets = "".join(
+        f"<mesh name='m{k}' vertex='{' '.join(map(repr, own.ravel().tolist()))}'/>"
+        for k, own in enumerate(points)
+    )
+    bodies = "".join(
+        f"<body pos='0 0 {0.1 + 0.2 * k}'><freejoint/><geom type='mesh' mesh='m{k % 2}' mass='1'/>"
+        f"<site name='s{k}'/></body>"
+        for k in range(3)
+    )
+    text = (
+        f"<mujoco><asset>{assets}</asset><worldbody><geom type='plane' size='1 1 1'/>{bodies}</worldbody>"
+        "<sensor><accelerometer site='s0'/></sensor></mujoco>"
+    )
+    mechanism = zw.load("heap.xml", text=text)
+    zw.export(mechanism, tmp_path, name="heap", functions=["step", "sensors"])
+    source = (tmp_path / "heap.c").read_text()
+    assert "heap_step_program" in source and "void heap_sensors" in source
+    for body in mechanism.bodies[:2]:
+        x = np.asarray(body.geometry[0].vertices)[1:, 0]  # the first vertex and the extents have tables, too
+        assert source.count(repr(abs(sorted(x.tolist())[40]))) == 1
+
+
 @needs_cc
 @pytest.mark.parametrize("longest", [0])
 def test_a_workspace_gives_the_bits_of_the_interpreter(tmp_path, longest):
@@ -209,11 +235,10 @@ def test_a_workspace_gives_the_bits_of_the_interpreter(tmp_path, longest):
     programs = [optimise(trace(random_function(seed), {"x": (SIZE,)})) for seed in range(15)]
     names = (["x"], ["out"])
     functions = [
-        c_function(p, f"f{k}", arguments=names, tables=f"t{k}_", longest_on_stack=longest)
-        for k, p in enumerate(programs)
+        c_function(p, f"f{k}", arguments=names, longest_on_stack=longest) for k, p in enumerate(programs)
     ]
     assert sum(f.work > 0 for f in functions) > 5
-    (tmp_path / "all.c").write_text("\n".join([preamble("float64"), *(f.text for f in functions)]))
+    (tmp_path / "all.c").write_text("\n".join([preamble("float64"), c_text(functions)]))
     library = ctypes.CDLL(str(built(tmp_path, "-O0")))
     for seed, (program, function) in enumerate(zip(programs, functions, strict=True)):
         reference = expand(program, "float64")

@@ -131,12 +131,17 @@ class PairGroup:
         return a, b
 
 
-def pair_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGroup]:
-    """The pairs in groups; forms: a value for each pair, equal in a group."""
+def pair_groups(
+    pairs: Sequence[Pair], forms: Sequence[Hashable], among: Sequence[Pair] = ()
+) -> list[PairGroup]:
+    """The pairs in groups; forms: a value for each pair, equal in a group. among: pairs of which these are
+    some; the tables of meshes are those of all, which are shared.
+    """
     groups: dict[Hashable, list[Pair]] = {}
     for pair, form in zip(pairs, forms, strict=True):
         groups.setdefault((_group_key(pair), form), []).append(pair)
-    shapes = [shape for pair in pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
+    shapes = [shape for pair in among or pairs for shape in (pair.a, pair.b) if shape.kind == "mesh"]
+    shapes.sort(key=attrgetter("index"))
     meshes = tuple(dict.fromkeys(shape.sizes.tables for shape in shapes))
     return [PairGroup(tuple(_by_links(group)), meshes) for group in groups.values()]
 

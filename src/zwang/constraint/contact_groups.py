@@ -178,7 +178,7 @@ def contact_rows(context: RowContext, pairs: Sequence[Pair], coupled: Sequence[P
     """
     screws, nv, kept = link_screws_at(context), context.mechanism.nv, set(map(id, coupled))
     kinematics, others = group_kinematics(context, pairs), [pair for pair in pairs if id(pair) not in kept]
-    layouts, end = _layouts(context, others, _columns_of_pairs(screws, others))
+    layouts, end = _layouts(context, others, _columns_of_pairs(screws, others), pairs)
     arrays, filled = _filled_groups(
         context, kinematics, layouts, RowArrays.of_size(*end), lambda layout: layout.stored
     )
@@ -190,7 +190,7 @@ def contact_rows(context: RowContext, pairs: Sequence[Pair], coupled: Sequence[P
     groups, found = list(row_groups), list[CoupledRows]()
     for condim in sorted({pair.condim for pair in coupled}):
         own = [pair for pair in coupled if pair.condim == condim]
-        layouts, (count, _) = _layouts(context, own, [()] * len(own))
+        layouts, (count, _) = _layouts(context, own, [()] * len(own), pairs)
         filled = list[_Filling]()
 
         def fill(gathering: Gathering, layouts: Any = layouts, filled: Any = filled) -> Gathering:
@@ -223,15 +223,18 @@ def pairs_kept_by_world(mechanism: Mechanism, others: Rows, pairs: Sequence[Pair
 
 
 def _layouts(
-    context: RowContext, pairs: Sequence[Pair], columns: Sequence[tuple[int, ...]]
+    context: RowContext,
+    pairs: Sequence[Pair],
+    columns: Sequence[tuple[int, ...]],
+    among: Sequence[Pair],
 ) -> tuple[list[_Layout], tuple[int, int]]:
     """The layouts of all pair-type groups, and the row and the entry of J behind them.
 
-    columns: of the J of each pair, none for wrenches.
+    columns: of the J of each pair, none for wrenches. among: all pairs, which share tables of meshes.
     """
     own, layouts = dict(zip(map(id, pairs), columns, strict=True)), list[_Layout]()
     row, entry = 0, 0
-    for group in contact_groups(pairs, [len(of_pair) for of_pair in columns]):
+    for group in contact_groups(pairs, [len(of_pair) for of_pair in columns], among):
         of_pairs = tuple(own[id(pair)] for pair in group.pairs if own[id(pair)])
         width = len(of_pairs[0]) if of_pairs else WRENCH
         template = template_rows(context, group, width)
@@ -263,11 +266,14 @@ def _row_groups(
     return tuple(_row_group(layout, own, arrays, places) for layout, own in both)
 
 
-def contact_groups(pairs: Sequence[Pair], forms: Sequence[Hashable]) -> list[PairGroup]:
+def contact_groups(
+    pairs: Sequence[Pair], forms: Sequence[Hashable], among: Sequence[Pair] = ()
+) -> list[PairGroup]:
     """Pair-type groups of pairs that are alike hard, with the same restitution; forms: a value for each pair,
-    such as the width of J, equal in a group."""
-    both = zip(forms, pairs, strict=True)
-    return pair_groups(pairs, [(form, is_hard_contact(pair), restitution(pair)) for form, pair in both])
+    such as the width of J, equal in a group. among: as for `pair_groups`.
+    """
+    own = [(form, is_hard_contact(pair), restitution(pair)) for form, pair in zip(forms, pairs, strict=True)]
+    return pair_groups(pairs, own, among)
 
 
 def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:

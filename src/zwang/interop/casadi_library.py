@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from zwang.atomic import write_file
-from zwang.compiler.backends.c import CFunction, c_function, preamble
+from zwang.compiler.backends.c import CFunction, c_function, c_text, preamble
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.passes.dead_code import remove_dead_code
 from zwang.compiler.runtime import cache as object_cache
@@ -71,7 +71,7 @@ def write_library(
             "the Jacobians, for exact Hessians)"
         )
     source = library.with_suffix(".c")
-    text, digest = c_text(function, name, source.name, derivatives)
+    text, digest = library_text(function, name, source.name, derivatives)
     if not _is_current(source, library, text):
         compiler = c_compiler()
         write_file(source, text)
@@ -101,7 +101,7 @@ def short_library(function: ColumnFunction, name: str) -> tuple[Path, list[float
     try:
         compiler = c_compiler()
         for order in range(HIGHEST + 1):  # the code of the next order is much longer
-            text, digest = c_text(function, name, f"{name}.c", order)
+            text, digest = library_text(function, name, f"{name}.c", order)
             if text.count(b"\n") > SHORT:
                 return None
         machine = f"{sys.platform} {platform.machine()}\n".encode()
@@ -157,11 +157,14 @@ def _is_current(source: Path, library: Path, text: bytes) -> bool:
         return False
 
 
-def c_text(function: ColumnFunction, name: str, file: str, derivatives: int) -> tuple[bytes, list[float]]:
+def library_text(
+    function: ColumnFunction, name: str, file: str, derivatives: int
+) -> tuple[bytes, list[float]]:
     """The C code of a library, and its digest as four integers below 2**32."""
-    writers = [_FunctionText(function, name)]
-    writers += [_FunctionText(f, n) for f, n in _derivatives(function, name, derivatives)]
-    programs = "\n".join(writer.programs for writer in writers)
+    both = [(function, name), *_derivatives(function, name, derivatives)]
+    writers = [_FunctionText(f, n, f"{name}_table_") for f, n in both]
+    functions = [program for writer in writers for program in writer.functions]
+    programs = c_text(functions)
     longest = max([1, *(rows * columns for w in writers for rows, columns in w.function.ports.inputs)])
     described = function.function.name
     head = template("casadi.c").substitute(
@@ -172,7 +175,7 @@ def c_text(function: ColumnFunction, name: str, file: str, derivatives: int) -> 
         preamble=preamble("float64", programs),
         longest=longest,
     )
-    text = "\n".join([head, *(writer.text() for writer in writers)])
+    text = "\n".join([head, programs, *(writer.text() for writer in writers)])
     digest = hashlib.sha256(text.encode()).digest()[:16]
     words = [float(int.from_bytes(digest[k : k + 4], "little")) for k in range(0, 16, 4)]
     body = "\n".join(f"    if (res[0]) res[0][{k}] = {word:.1f};" for k, word in enumerate(words))
@@ -201,16 +204,18 @@ def _available_order(function: ColumnFunction) -> int:
 class _FunctionText:
     """The C code of one function.
 
-    programs: the functions of flat arrays that it calls. body: its statements. work: elements of its memory.
+    functions: those of flat arrays that it calls. tables: the prefix of the names of their constant tables.
+    before: what stands between them and it. body: its statements. work: elements of its memory.
     """
 
-    def __init__(self, function: ColumnFunction, name: str):
+    def __init__(self, function: ColumnFunction, name: str, tables: str):
         self.function, self.name = function, name
         inner = function.function
         if isinstance(inner, CompiledArrayFunction):
-            self.programs, self.body, self.work = _compiled_text(function, name, inner.program)
+            own, self.body, self.work = _compiled_text(function, name, inner.program, tables)
+            self.functions, self.before = [own], ""
         elif isinstance(inner, StepJacobian):
-            self.programs, self.body, self.work = _step_text(function, name, inner)
+            self.functions, self.before, self.body, self.work = _step_text(function, name, inner, tables)
         else:
             raise ArgumentError(
                 "jacobian= is a Python function, which a library cannot contain: omit it, or omit library="
@@ -221,7 +226,7 @@ class _FunctionText:
         inputs = [(n, _dense(*shape)) for n, shape in zip(ports.input_names, ports.inputs, strict=True)]
         outputs = [(n, _sparse(ports, k)) for k, n in enumerate(ports.output_names)]
         body = (
-            self.programs,
+            self.before,
             _interface(
                 self.name, comment_text(self.function.function.name), inputs, outputs, self.work, self.body
             ),
@@ -289,13 +294,13 @@ def _inputs(function: ColumnFunction, program: Program) -> list[str]:
 # ------------------------------------------------------------------------------------------------- programs
 
 
-def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str]]) -> CFunction:
+def _flat_text(program: Program, name: str, arguments: tuple[list[str], list[str]], tables: str) -> CFunction:
     """A program as a static C function."""
     text = c_function(
         program,
         name,
         arguments=arguments,
-        tables=f"{name}_table_",
+        tables=tables,
         storage="static",
         longest_on_stack=LONGEST_ON_STACK,
     )
@@ -312,7 +317,9 @@ def _named(program: Program) -> tuple[list[str], list[str]]:
     return inputs, [f"out{k}" if port.size else "" for k, port in enumerate(program.outputs)]
 
 
-def _compiled_text(function: ColumnFunction, name: str, program: Program) -> tuple[str, str, int]:
+def _compiled_text(
+    function: ColumnFunction, name: str, program: Program, tables: str
+) -> tuple[CFunction, str, int]:
     """The code of a program whose results are the nonzero elements of the outputs."""
     picked = [function.ports.positions(k) for k in range(len(function.ports.outputs))]
     outputs = tuple(Port(f"out{k}", len(p), (len(p),)) for k, p in enumerate(picked))
@@ -320,7 +327,7 @@ def _compiled_text(function: ColumnFunction, name: str, program: Program) -> tup
     body = replace(program.body, results=results)
     program = remove_dead_code(replace(program, outputs=outputs, body=body))
     inner = f"{name}_values"
-    text = _flat_text(program, inner, _named(program))
+    text = _flat_text(program, inner, _named(program), tables)
     arguments, at = _inputs(function, program), text.work
     for k, p in enumerate(picked):
         if p.size:
@@ -328,34 +335,36 @@ def _compiled_text(function: ColumnFunction, name: str, program: Program) -> tup
             at += len(p)
     arguments += ["w"] * bool(text.work)
     listed = ",\n        ".join(arguments)
-    return text.text, f"    {inner}(\n        {listed});", at
+    return text, f"    {inner}(\n        {listed});", at
 
 
-def _step_text(function: ColumnFunction, name: str, jacobian: StepJacobian) -> tuple[str, str, int]:
+def _step_text(
+    function: ColumnFunction, name: str, jacobian: StepJacobian, tables: str
+) -> tuple[list[CFunction], str, str, int]:
     """The code of the Jacobian of a step with constraints: the matrix, and the choice of its elements."""
-    programs, matrix, size, work = _matrix_text(name, jacobian)
+    functions, matrix, size, work = _matrix_text(name, jacobian, tables)
     arguments = [*_inputs(function, jacobian.solution), "J", f"w + {size}"]
     lines = [
         "    double *const J = w;",
         f"    {name}_matrix(\n        " + ",\n        ".join(arguments) + ");",
     ]
-    tables = []
+    choices = []
     for k in range(len(function.ports.outputs)):
         picked = function.ports.positions(k) - sum(jacobian.results[:-1])
         if picked.size:
             table = f"{name}_picked_{k}"
-            tables.append(f"static const int {table}[] = {{{_wrapped(picked.tolist())}}};")
+            choices.append(f"static const int {table}[] = {{{_wrapped(picked.tolist())}}};")
             lines.append(f"    if (res[{k}])")
             lines.append(f"        for (int i = 0; i < {len(picked)}; ++i) res[{k}][i] = J[{table}[i]];")
-    return "\n".join([programs, matrix, *tables]), "\n".join(lines), size + work
+    return functions, "\n".join([matrix, *choices]), "\n".join(lines), size + work
 
 
-def _matrix_text(name: str, jacobian: StepJacobian) -> tuple[str, str, int, int]:
+def _matrix_text(name: str, jacobian: StepJacobian, tables: str) -> tuple[list[CFunction], str, int, int]:
     """The programs of the Jacobian matrix of a step, the function that loops over the directions, the number
     of elements of the matrix, and those of the memory of the function.
     """
     inner = {"solution": jacobian.solution, "tangent": jacobian.tangent, "rates": jacobian.rates}
-    texts = {k: _flat_text(program, f"{name}_{k}", _named(program)) for k, program in inner.items()}
+    texts = {k: _flat_text(program, f"{name}_{k}", _named(program), tables) for k, program in inner.items()}
     m, program, tangent = jacobian.mechanism, jacobian.solution, jacobian.tangent
     sizes = {port.name: port.size for port in (*tangent.inputs, *program.outputs)}
     nz, directions = sizes["activation"], sizes["direction"]
@@ -389,4 +398,4 @@ def _matrix_text(name: str, jacobian: StepJacobian) -> tuple[str, str, int, int]
     )
     most = max(c.work for c in texts.values())
     work = rows + sizes["acceleration"] + 1 + 2 * m.nq * m.nv + directions + 2 * m.nv + nz + most
-    return "\n".join(c.text for c in texts.values()), text, rows * columns, work
+    return list(texts.values()), text, rows * columns, work

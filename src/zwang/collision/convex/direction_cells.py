@@ -40,17 +40,17 @@ class DirectionCells(NamedTuple):
     """The vertices of polyhedra by cells.
 
     sides (n,): cells along an edge of the cube of each polyhedron. cells (n,): the number of its first cell.
-    starts: the first vertex of each cell in `corners` (m, 3), where they are in the order of the polyhedron;
-    padded, so that every sum of a first cell and of a cell in another polyhedron is an index. numbers (m,):
-    those of the vertices among all vertices of all polyhedra. firsts (n, 3): the first vertex of each
-    polyhedron. most: cells of a polyhedron.
+    starts: the first vertex of each cell in `numbers` (m,), where they are in the order of the polyhedron;
+    padded, so that every sum of a first cell and of a cell in another polyhedron is an index. numbers: those
+    of the vertices among the `points` (k, 3), the vertices of all polyhedra. firsts (n, 3): the first vertex
+    of each polyhedron. most: cells of a polyhedron.
     """
 
     sides: Table
     cells: Table
     starts: Table
-    corners: Table
     numbers: Table
+    points: Table
     firsts: Table
     most: int
 
@@ -64,7 +64,7 @@ class DirectionCells(NamedTuple):
         start = (first @ d, *(1.0 * x for x in first))
 
         def visit(k: Any, best: Any) -> Any:
-            return farther(self.corners[k], d, best)
+            return farther(self.points[self.numbers[k]], d, best)
 
         return np.array(self._over_cell(polyhedron, d, visit, start)[1:])
 
@@ -74,7 +74,8 @@ class DirectionCells(NamedTuple):
         """
 
         def visit(k: Any, best: Any) -> Any:
-            return nearer(self.corners[k], 1.0 * self.numbers[k], x, best)
+            number = self.numbers[k]
+            return nearer(self.points[number], 1.0 * number, x, best)
 
         return self._over_cell(polyhedron, d, visit, (np.inf, 0.0))[1]
 
@@ -111,8 +112,8 @@ def direction_cells(polyhedra: Sequence[np.ndarray]) -> DirectionCells:
         table(np.array(sides, float)),
         table(np.cumsum([0, *(len(cells) for cells in lists[:-1])])),
         table(np.cumsum([0, *lengths, *[0] * most])),
-        table(np.concatenate(polyhedra)[np.concatenate(numbers)]),
         table(np.concatenate(numbers)),
+        table(np.concatenate(polyhedra)),
         table(np.array([vertices[0] for vertices in polyhedra])),
         most,
     )

@@ -21,16 +21,16 @@ CAP_CORNERS = 16  # of the polygon that stands for the cap of a cylinder
 class FlatFaces(NamedTuple):
     """Tables of the faces of one or more shapes, each in its own axes.
 
-    normals (n, 3): outward. corners (m, 3): of each polygon, clockwise seen from outside, and the first one
-    again, to be multiplied by `scale`. vertices (m,): the number of the vertex at each corner, among those of
-    all shapes. starts (n,): the number of the first corner of each face. counts (n,): of the corners.
+    normals (n, 3): outward. points (p, 3): the vertices of all shapes, to be multiplied by `scale`. vertices
+    (m,): their numbers at the corners of each polygon, clockwise seen from outside, and at the first one
+    again. starts (n,): the number of the first corner of each face. counts (n,): of the corners.
     faces_at (k,), corners_at (k,): the faces at each vertex, and its number among their corners, for one
     vertex after the other; starts_at: the first of each. degree, most: the largest number of faces at one
     vertex, and of corners of a face.
     """
 
     normals: Table
-    corners: Table
+    points: Table
     vertices: Table
     faces_at: Table
     corners_at: Table
@@ -43,7 +43,7 @@ class FlatFaces(NamedTuple):
 
     def corner(self, face: Any, k: Any) -> np.ndarray:
         """Corner k of a face; both are indices that are equal in all lanes."""
-        return self.corners[self.starts[face] + k] * np.array(self.scale)
+        return self.points[self.vertices[self.starts[face] + k]] * np.array(self.scale)
 
     def over_corners_of(self, number: Any, body: Callable[[np.ndarray, Any], Any], carry: Any) -> Any:
         """The carry after `carry = body(corner, carry)` for every corner (3,) of the face with this number,
@@ -130,7 +130,7 @@ def _tables(shapes: Sequence[Faces]) -> FlatFaces:
     order = np.argsort(owners, kind="stable")
     degrees = np.bincount(owners, minlength=first_vertices[-1])
     return FlatFaces(
-        table(np.concatenate([faces.normals for faces in shapes])), table(points[vertices]), table(vertices),
+        table(np.concatenate([faces.normals for faces in shapes])), table(points), table(vertices),
         table(faces_at[order]), table(corners_at[order]), table(np.cumsum([0, *degrees])),
         table(starts), table(counts), (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts),
     )  # fmt: skip

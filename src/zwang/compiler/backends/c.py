@@ -24,6 +24,8 @@ from zwang.scalar.arrays import Entries
 
 FRAME = 1024
 """The bytes of the stack that a function has for its arguments, saved registers and inlined helpers."""
+DIGITS = 16
+"""Of the digest in the name of a constant table."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!="} | {
     "and": "&",
@@ -61,15 +63,23 @@ _BIT_OPERATIONS = {
 
 @dataclass(frozen=True)
 class CFunction:
-    """The C99 text of one function, to stand below `preamble`.
+    """The C99 text of one function, to stand below `preamble` and its constant tables.
 
+    tables: the texts of these by their names, which are those of equal tables of other functions, too.
     work: the number of elements of its argument `work`, the workspace for long arrays; 0 if it has none.
     stack: an upper bound of the bytes of its variables and arrays, as of code that is not optimised.
     """
 
     text: str
+    tables: Mapping[str, str]
     work: int
     stack: int
+
+
+def c_text(functions: Sequence[CFunction]) -> str:
+    """The text of functions below their constant tables, each of which is written once."""
+    tables = {name: text for function in functions for name, text in function.tables.items()}
+    return "\n".join([*tables.values(), "", *(function.text for function in functions)])
 
 
 def source(program: Program, name: str = "compute", dtype: str = "float64") -> str:
@@ -80,7 +90,7 @@ def source(program: Program, name: str = "compute", dtype: str = "float64") -> s
     for a name that is not a C identifier, or another dtype.
     """
     function = c_function(program, name, dtype)
-    return "\n".join([*_comment(program), preamble(dtype), function.text])
+    return "\n".join([*_comment(program), preamble(dtype), c_text([function])])
 
 
 def c_function(
@@ -97,7 +107,8 @@ def c_function(
 
     arguments: the names of the inputs and outputs, by default in0, in1, ... and out0, out1, ...; none may be
     a letter with a number. An empty name omits an argument without elements. tables: the prefix of the names
-    of its constant tables. storage: "static" for a function of this file alone.
+    of its constant tables, the same for functions that share them. storage: "static" for a function of this
+    file alone.
     longest_on_stack: arrays with more elements lie in a workspace, the last argument `work`; by default all
     are on the stack. Raises CompileError for a name that is not a C identifier, or another dtype.
     """
@@ -125,9 +136,9 @@ def c_function(
     empty = [x for x, port in zip(outputs, program.outputs, strict=True) if port.size == 0]
     unused = [f"    (void){x};" for x in (*inputs, *empty) if x]
     head = f"{storage} void {name}({', '.join(pointers) or 'void'})".strip()
-    lines = [*(table for _, table in text.tables.values()), "", head, "{", *unused, *text.lines, "}", ""]
+    lines = [head, "{", *unused, *text.lines, "}", ""]
     stack = text.size // 8 * text.stack_elements + 8 * text.variables + FRAME
-    return CFunction("\n".join(lines), placed.size, stack)
+    return CFunction("\n".join(lines), text.tables, placed.size, stack)
 
 
 def _comment(program: Program) -> list[str]:
@@ -199,7 +210,7 @@ class _CWriter:
         self.suffix = "" if dtype == "float64" else "f"
         self.names: dict[int, str] = {}
         self.lines: list[str] = []
-        self.tables: dict[tuple[str, str], tuple[str, str]] = {}  # name and text by kind and digest
+        self.tables: dict[str, str] = {}  # by name
         self.depth = 1
         self.variables, self.stack_elements = 0, 0
 
@@ -288,17 +299,15 @@ class _CWriter:
         self._define(instruction, f"{self._constants('int', instruction.data)}[{args[0]}]")
 
     def _constants(self, kind: str, data: Entries) -> str:
-        """The name of the constant array of these numbers, which is written once."""
-        key = (kind, data.digest)
-        if key not in self.tables:
-            name = f"{self.table_prefix}{len(self.tables)}"
+        """The name of the constant array of these numbers, by its content."""
+        name = f"{self.table_prefix}{kind}_{data.digest[:DIGITS]}"
+        if name not in self.tables:
             values = data.numbers.tolist()
             texts = c_numbers(values, self.dtype) if kind == "real" else [str(i) for i in values]
             rows = [", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8)]
             entries = ",\n    ".join(rows)
-            text = f"static const {kind} {name}[{len(texts)}] = {{\n    {entries},\n}};"
-            self.tables[key] = name, text
-        return self.tables[key][0]
+            self.tables[name] = f"static const {kind} {name}[{len(texts)}] = {{\n    {entries},\n}};"
+        return name
 
     # ------------------------------------------------------------------------------------ mutable arrays
 

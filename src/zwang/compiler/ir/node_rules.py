@@ -25,6 +25,9 @@ from zwang.compiler.ir.graph import RULES, Index, Real, Truth, number_or_real, u
 from zwang.errors import TraceError
 from zwang.scalar.arrays import Entries
 
+MANY_FOR_EACH_VALUE = 4
+"""Entries of a table of indices for each of the values that they may have."""
+
 _number = scalar.FloatBackend
 
 
@@ -380,16 +383,19 @@ def check_bounds(i: Any, length: int) -> None:
 
 @_rule("real")
 def real_of_index(i: Any) -> Any:
-    """The real number equal to an index, read from a constant table of the loop's indices."""
+    """The real number equal to an index, read from a constant table: that of the indices, or of their values
+    where these are so few that they stay in the cache.
+    """
     if type(i) is not Index:
         return i
     if i.op == "index":
         return float(i.data)
-    if i.op == "index_table":
-        return i.graph.make(Real, "table", i.args, Entries(map(float, i.data)))
     if i.op in ("iadd", "isub", "imul"):
         return RULES[i.op[1:]](*(real_of_index(j) for j in i.args))
-    return i.graph.make(Real, "table", (i,), _numbers_below(bounds(i)[1] + 1))
+    low, high = bounds(i)
+    if i.op == "index_table" and (low < 0 or len(i.data) < MANY_FOR_EACH_VALUE * (high + 1)):
+        return i.graph.make(Real, "table", i.args, Entries(map(float, i.data)))
+    return i.graph.make(Real, "table", (i,), _numbers_below(high + 1))
 
 
 @lru_cache
