@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import MutableArray, divide, empty, is_zero, where
 from zwang.scalar.compact_loop import IndexSet, SingleIndex
+from zwang.scalar.stacked_pytree import StackedPytree
 
 WarmStart = Callable[[int, int], MutableArray]
 """A warm start: the stored status of n rows, or blocks, given their number n and the largest status, which is
@@ -159,10 +161,15 @@ class RowGroup:
         """Whether J multiplies the relative spatial velocity of the links."""
         return not self.columns
 
-    @property
-    def moves_second(self) -> bool:
-        """Whether the first of the links is the world, in all blocks."""
-        return self.links[0][0] == WORLD
+    def sign(self, k: Any) -> Any:
+        """1 where the first link of block k is the world, whose J then multiplies the velocity of the second
+        one, and -1 where the second is.
+        """
+        return self._signs[k]
+
+    @cached_property
+    def _signs(self) -> StackedPytree:
+        return StackedPytree([1.0 if first == WORLD else -1.0 for first, _ in self.links])
 
     @property
     def width(self) -> int:

@@ -113,7 +113,7 @@ class RowBlock(NamedTuple):
         """The J of the contact axes (m, number of columns), of which the rows are combinations, or J."""
         rows = self.group.rows
         axes = rows.axes(self.k)
-        return -axes if isinstance(rows, RowGroup) and rows.by_wrench and not rows.moves_second else axes
+        return rows.sign(self.k) * axes if isinstance(rows, RowGroup) and rows.by_wrench else axes
 
     @property
     def edges(self) -> np.ndarray | None:
