@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 import sympy as sp
+from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from zwang.api.analysis import linearize as linear_models
@@ -71,6 +73,71 @@ def test_a_discrete_model_is_the_exponential_of_the_continuous_one():
     discrete = zw.linearize(m, q, states=states, step=h, integrator="rk4").A
     assert np.allclose(discrete, scipy.linalg.expm(h * continuous), atol=1e-8)
     assert np.abs(discrete - np.eye(2) - h * continuous).max() > 1e-4
+
+
+@pytest.mark.parametrize("joint", [zw.Ball("joint"), zw.Free("joint")])
+def test_deviations_of_a_turning_body_are_those_of_its_motion(joint):
+    """Euler's equations and R_dot = R [w]x in SciPy; R^T R' is the exponential of the predicted rotation."""
+    inertia, w = np.array([0.1, 0.2, 0.25]), np.array([0, 0, 2.0])  # steady about a principal axis
+    m = zw.Mechanism("body", [zw.Body("body", joint, mass=1, inertia=inertia)], gravity=(0, 0, 0))
+    n, v = m.nv - 3, np.zeros(m.nv)
+    v[n:] = w
+    model, y0 = zw.linearize(m, m.neutral, v), np.zeros(2 * m.nv)
+    y0[n : n + 3], y0[m.nv + n :] = (1e-5, -2e-5, 1e-5), (3e-5, 1e-5, -1e-5)
+
+    def rates(t, x):
+        R, w = x[:9].reshape(3, 3), x[9:]
+        R_dot = R @ np.cross(np.eye(3), w)  # the rows e_k x w are those of [w]x
+        return np.concatenate([R_dot.ravel(), np.cross(inertia * w, w) / inertia])
+
+    def end(y):
+        R = Rotation.from_rotvec(y[n : n + 3]).as_matrix()
+        start = np.concatenate([R.ravel(), w + y[m.nv + n :]])
+        x = solve_ivp(rates, (0, 1), start, method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
+        return x[:9].reshape(3, 3), x[9:]
+
+    (R, w_end), (R_moved, w_moved) = end(0 * y0), end(y0)
+    found = scipy.linalg.expm(model.A) @ y0
+    assert np.allclose(found[n : n + 3], Rotation.from_matrix(R.T @ R_moved).as_rotvec(), atol=1e-8)
+    assert np.allclose(found[m.nv + n :], w_moved - w_end, atol=1e-8)
+
+
+def test_a_top_sleeps_above_the_published_spin():
+    """Lagrange's top upright: A u'' - i C s u' - m g l u = 0 for its tilt u = x + i y in space, which turns
+    back at the spin s in body axes. It is stable for C^2 s^2 > 4 A m g l.
+    """
+    mass, length, A, C, g = 0.5, 0.2, 0.03, 0.01, 9.81
+    inertia = (A - mass * length**2, A - mass * length**2, C)
+    top = zw.Body("top", zw.Ball("tip"), mass=mass, com=(0, 0, length), inertia=inertia)
+    m, least = zw.Mechanism("top", [top], gravity=(0, 0, -g)), np.sqrt(4 * A * mass * g * length) / C
+    for spin in (0.9 * least, 1.1 * least):
+        found = zw.linearize(m, m.neutral, [0, 0, spin]).poles
+        for pole in np.roots([A, -1j * C * spin, -mass * g * length]) - 1j * spin:
+            assert np.abs(found - pole).min() < 1e-6 and np.abs(found - np.conj(pole)).min() < 1e-6
+        assert (found.real.max() > 1) == (spin < least)
+
+
+def test_the_continuous_model_is_the_limit_of_that_of_a_short_step():
+    """A turning rod on a ball joint, with a tip that slides in a plane or that carries a hinged arm."""
+    rod = zw.Body("rod", zw.Ball("rod"), mass=1, com=(0.1, 0.2, 0.5), inertia=(0.1, 0.2, 0.15))
+    table = [zw.Body("x", zw.Prismatic("x", (1, 0, 0)), position=(0, 0, 0.7), mass=1),
+             zw.Body("y", zw.Prismatic("y", (0, 1, 0)), "x", mass=2)]  # fmt: skip
+    pin = zw.Connect("tip", ("rod", (0, 0, 1)), ("y", (0, 0, 0)))
+    arm = zw.Body("arm", zw.Revolute("arm", (0, 1, 0)), "rod", (0, 0, 1), mass=1, com=(0.3, 0, 0.1),
+                  inertia=(0.1, 0.1, 0.1))  # fmt: skip
+    loop, chain = zw.Mechanism("loop", [rod, *table], constraints=[pin]), zw.Mechanism("chain", [rod, arm])
+    for m, v in ((loop, [1, -2, 3, 1, 1]), (chain, [1, -2, 3, 2])):
+        q = zw.integrate_configuration(m, m.neutral, np.array([0.7, 0.1, 0.3, 0, 0][: m.nv]), 1)
+        q, v = zw.assemble(m, q, v)
+        model = zw.linearize(m, q, v)
+        assert np.linalg.norm(v[:3]) > 3
+        # (A_h - 1) / h = A + O(h), by Richardson's extrapolation
+        short, long = (
+            (zw.linearize(m, q, v, states=model.states, step=h, integrator="rk4").A - np.eye(len(model.A)))
+            / h
+            for h in (1e-4, 2e-4)
+        )
+        assert np.abs(2 * short - long - model.A).max() < 1e-6 * np.abs(model.A).max()
 
 
 def test_a_hanging_parallelogram_swings_at_its_closed_form_frequency():

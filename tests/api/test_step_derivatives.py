@@ -369,14 +369,19 @@ def _force_at_the_bound(fast):
     return low
 
 
-def rates(fast, q0, u, v, z, control):
-    """(u_dot, v_dot, z_dot) of displaced states, by the step's own accelerations and the chain rule."""
+def rates(fast, q0, v0, u, v, z, control):
+    """(dq_dot, v_dot, z_dot) of displaced states, by the step's own accelerations and the chain rule; dq is
+    the displacement from a configuration that moves from q0 at v0.
+    """
     m, out = fast.mechanism, []
     for du, dv, dz, c in zip(u, v, z, control, strict=True):
         q = displaced(m, q0, du)
         found = fast.constrained_dynamics_derivatives(q, dv, c, activation=dz)
-        # u_dot: the displacement from q0 of the configuration a little later, less that of now
-        ends = [zw.difference_configuration(m, displaced(m, q, dv * s), q0) for s in (1e-5, -1e-5)]
+        # dq_dot: the displacement a little later, less that a little earlier
+        ends = [
+            zw.difference_configuration(m, displaced(m, q, dv * s), displaced(m, q0, v0 * s))
+            for s in (1e-5, -1e-5)
+        ]
         out.append(np.concatenate([(ends[0] - ends[1]) / 2e-5, found.v_dot, found.z_dot]))
     return np.array(out)
 
@@ -394,7 +399,7 @@ def test_derivatives_of_the_accelerations_are_the_limit_of_differences():
     found = fast.constrained_dynamics_derivatives(q, v, u, activation=z)
     D = np.concatenate([np.eye(16), -np.eye(16)]) * eps
     du, dv, dz, dc = np.split(D, [7, 14, 15], axis=1)
-    x = rates(fast, q, du, v + dv, z + dz, u + dc)
+    x = rates(fast, q, v, du, v + dv, z + dz, u + dc)
     expected = ((x[:16] - x[16:]) / (2 * eps)).T
     AB = np.concatenate([found.A, found.B], axis=1)
     assert np.allclose(AB[7:], expected[7:], rtol=1e-6, atol=1e-6 * np.abs(expected).max())

@@ -69,6 +69,20 @@ def test_numbers_for_the_symbols_give_the_model_in_numbers(bicycle):
     np.testing.assert_allclose(written, exact.A, atol=1e-12 * np.abs(exact.A).max())
 
 
+def test_the_deviation_of_a_turning_body_follows_its_angular_velocity():
+    """theta_dot = dw - w x theta, as of the model in numbers."""
+    inertia, w = sp.Symbol("inertia", positive=True), sp.symbols("wx wy wz", real=True)
+    body = zw.Body("body", zw.Ball("joint"), mass=1, com=(0.1, 0, 0.2), inertia=(inertia, 0.2, 0.25))
+    m = zw.Mechanism("body", [body])
+    model = zw.linearize(m, [1, 0, 0, 0], w)
+    block = model.A[:3, :].applyfunc(lambda x: expanded(model, x))
+    cross = sp.Matrix([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    assert sp.simplify(block - sp.Matrix.hstack(-cross, sp.eye(3))) == sp.zeros(3, 6)
+    numbers = {"inertia": 0.3, "wx": 1.0, "wy": -2.0, "wz": 3.0}
+    exact = zw.linearize(m, [1, 0, 0, 0], [1.0, -2.0, 3.0], params={"inertia": 0.3})
+    np.testing.assert_allclose(model.at(numbers).A, exact.A, atol=1e-12)
+
+
 def test_many_points_at_once_are_the_single_ones(bicycle):
     _, numbers, model = bicycle
     speeds = np.linspace(0, 10, 50)

@@ -54,29 +54,31 @@ def state_derivative_tangent(
     settings: Callable[[], StepSettings], state: State, control: Any, t: Any, known: KnownSolutions,
     direction: Direction,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """The derivatives along a direction of (u_dot, v_dot, z_dot), where u is the displacement of the
-    configuration from this one.
+    """The rates of the deviation (dq, dv, dz) of the state from its motion, that start along a direction.
 
-    Arguments as for `step_tangent`.
+    These are the right-hand sides of the variational equation, the limit of (`step_tangent` - direction) / h
+    for small steps h. Arguments as for `step_tangent`.
     """
     with tangents():
         s = settings()
         moved, moved_control = _moved(s, state, control, direction)
         found = state_derivative(s, *moved, moved_control, 0 if t is None else t, known.of_stage(0))
-        u_dot = displacement_rate(s.mechanism.tree, state.v, direction)
-        return u_dot, _derivatives(found.v_dot), _derivatives(found.z_dot)
+        dq_dot = deviation_rate(s.mechanism.tree, state.v, direction)
+        return dq_dot, _derivatives(found.v_dot), _derivatives(found.z_dot)
 
 
-def displacement_rate(tree: Tree, v: Any, direction: Direction) -> np.ndarray:
-    """The derivative (nv,) of u_dot along a direction, where u is the displacement of the configuration.
+def deviation_rate(tree: Tree, v: Any, direction: Direction) -> np.ndarray:
+    """dq_dot (nv,): the rate of the deviation dq of the configuration from one that moves at v (nv,).
 
-    u_dot = v but for ball joints, where u_dot = v + u x v / 2 + O(u^2).
+    It is dv but for ball joints, where dq is a rotation vector in body axes, which turn with the motion:
+    with R' = R exp(dq), R_dot = R [v]x and R'_dot = R' [v + dv]x it is dv - v x dq to first order.
+    Source: Marsden, Ratiu, Introduction to Mechanics and Symmetry (1999), Section 13.5.
     """
-    u_dot = np.array(direction.dv, dtype=object)
+    dq_dot = np.array(direction.dv, dtype=object)
     for link in tree.links:
         if link.joint.kind == "ball":
-            u_dot[link.v] = direction.dv[link.v] + cross(direction.dq[link.v], v[link.v]) / 2
-    return u_dot
+            dq_dot[link.v] = direction.dv[link.v] - cross(v[link.v], direction.dq[link.v])
+    return dq_dot
 
 
 def sensor_tangent(

@@ -24,7 +24,7 @@ from zwang.kinematics.jacobians import frame_jacobian
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activation_rate, activations, applied_forces
-from zwang.simulation.step_tangent import Direction, displacement_rate
+from zwang.simulation.step_tangent import Direction, deviation_rate
 from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.numeric_probe import independent_rows
 
@@ -106,11 +106,11 @@ def linear_matrices(m: Mechanism, at: LinearisationState, chosen: Structure) -> 
     still = np.zeros(len(at.u), int)
     directions = [Direction(x[:nv], x[nv : 2 * nv], x[2 * nv :], still) for x in T.T]
     changes = [_change(m, at, (a, multipliers), chosen.rows, x) for x in directions]
-    u_dot = [displacement_rate(m.tree, at.v, x) for x in directions]
+    dq_dot = [deviation_rate(m.tree, at.v, x) for x in directions]
     by_control = [_change_by_control(m, at, k, unit) for unit in np.eye(len(at.u), dtype=int)]
-    changes, u_dot = changes + by_control, u_dot + [np.zeros(nv, int)] * len(at.u)
+    changes, dq_dot = changes + by_control, dq_dot + [np.zeros(nv, int)] * len(at.u)
     dr, ds, dz = (np.stack(x, axis=1) for x in zip(*changes, strict=True))
-    x_dot = np.concatenate([np.stack(u_dot, axis=1), problem.solved(dr, ds), dz])[chosen.states]
+    x_dot = np.concatenate([np.stack(dq_dot, axis=1), problem.solved(dr, ds), dz])[chosen.states]
     return Matrices(x_dot[:, :n], x_dot[:, n:], T)
 
 

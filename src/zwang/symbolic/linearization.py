@@ -73,7 +73,9 @@ def linearize(
 
     q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
     are zero by default. q may be the name of a keyframe, whose values are then the defaults. The state need
-    not be an equilibrium: the model is that of the deviations.
+    not be an equilibrium: the model is that of the deviations from the motion through it. The orientation R
+    of a ball or free joint deviates to R exp(angle) by a rotation vector in the axes of the moving body, with
+    the entries "root.wx_angle", "root.wy_angle" and "root.wz_angle".
     step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
     continuous time, without integrator. time [s]: of time-dependent constraints.
     states: names of the independent entries of the state, by default chosen so that the others follow from

@@ -41,7 +41,8 @@ AXES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class LinearModel:
-    """y_dot = A y + B u, or y[k + 1] = A y[k] + B u[k], and the outputs C y + D u: deviations from a state.
+    """y_dot = A y + B u, or y[k + 1] = A y[k] + B u[k], and the outputs C y + D u: deviations from the motion
+    through a state.
 
     A (n, n), B (n, m), C (p, n), D (p, m). states, inputs, outputs: their names. step [s]: of a discrete
     model, None for a continuous one. q, v, control: the state and the control about which it holds.

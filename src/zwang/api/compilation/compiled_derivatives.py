@@ -105,10 +105,12 @@ class CompiledDerivatives(CompiledPrograms):
     ) -> StateDerivatives:
         """Accelerations and rates of activations under all constraints, and their exact derivatives.
 
-        Arguments, constraints, and what is refused: as for `step_derivatives`. The state derivative is that
-        of continuous time, x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration from
-        q; the softness of constraints is that of the options' timestep, and hard contacts, limits and
-        friction act over this timestep, as in `constrained_dynamics`.
+        Arguments, constraints, and what is refused: as for `step_derivatives`. A, B and P are those of the
+        variational equation of continuous time, x_dot = A x + B du + P dp, of the deviations x = (dq, dv, dz)
+        from the motion through this state, in the tangent space of `step_derivatives`: at every time dq is
+        the displacement from the configuration of that time. The softness of constraints is that of the
+        options' timestep, and hard contacts, limits and friction act over this timestep, as in
+        `constrained_dynamics`.
         """
         options = (self.mechanism.options.timestep, CONTINUOUS)
         found = self._derivatives(options, q, v, control, activation, time, params)

@@ -87,7 +87,10 @@ class StateDerivatives(NamedTuple):
     """The derivative of the state with respect to time, and its derivatives on the tangent space.
 
     v_dot (..., nv) and z_dot (..., nz): accelerations, and rates of the activations. A, B, P, switching: as
-    in `StepDerivatives`, of x_dot = (u_dot, v_dot, z_dot), with the displacement u of the configuration.
+    in `StepDerivatives`, of the variational equation x_dot = A x + B du + P dp, where x = (dq, dv, dz) is the
+    deviation from the motion through this state: dq is a displacement of the configuration that moves, so
+    that for ball joints it is a rotation vector in body axes, with dq_dot = dv - v x dq. A is the limit of
+    (A of `StepDerivatives` - 1) / h for small steps h.
     """
 
     v_dot: np.ndarray
