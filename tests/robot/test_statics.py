@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import zwang as zw
 from tests.mechanisms import random_mechanism
@@ -126,6 +127,103 @@ def test_a_direction_of_a_payload_has_three_numbers_and_a_length():
         load.largest_force((0, 0, 0))
     with pytest.raises(zw.errors.ShapeError, match="direction"):
         load.largest_force((0, 0, -1, 0, 0, 0))
+
+
+def lift(*, rocker: float | None = None) -> zw.Mechanism:
+    """A parallelogram with cranks of length 1, whose coupler of 0.5 kg stays horizontal."""
+    axis, inertia = (0, 0, 1), (0.01, 0.01, 0.01)
+    bodies = (
+        zw.Body("crank", zw.Revolute("a", axis, effort_limit=10), mass=1, inertia=inertia),
+        zw.Body(
+            "coupler", zw.Revolute("b", axis), "crank", (1, 0, 0), mass=0.5, com=(0.7, 0, 0), inertia=inertia
+        ),
+        zw.Body(
+            "rocker", zw.Revolute("c", axis, effort_limit=rocker), position=(2, 0, 0), mass=1, inertia=inertia
+        ),
+    )
+    pin = zw.Connect("pin", ("coupler", (2, 0, 0)), ("rocker", (1, 0, 0)))
+    frames = [zw.Frame("tip", "coupler", (3, 0, 0))]
+    return zw.Mechanism("lift", bodies, gravity=(0, -G, 0), frames=frames, constraints=[pin])
+
+
+@pytest.mark.parametrize(("rocker", "torque"), [(None, 10), (4.0, 14)])
+def test_the_motors_of_a_parallelogram_lift_in_closed_form(rocker, torque):
+    """delta W = (tau_a + tau_c + (f - m g) cos a) delta a, wherever the force acts on the coupler."""
+    load = zw.robot.payload(lift(rocker=rocker), [0.6, -0.6, 0.6], "tip")
+    assert load.torque_limits.tolist() == [10, 0, rocker or 0] and load.supports_own_weight
+    own = torque / np.cos(0.6)
+    assert load.largest_force((0, 1, 0)) == pytest.approx(own + G / 2, rel=1e-9)
+    assert load.largest_force((0, -1, 0)) == pytest.approx(own - G / 2, rel=1e-9)
+    assert load.largest_force((0, 0, 1)) == load.largest_force((np.cos(0.6), np.sin(0.6), 0)) == np.inf
+    weak = zw.robot.payload(lift(), [0.6, -0.6, 0.6], "tip", {"a": 4})
+    assert not weak.supports_own_weight and weak.largest_force((0, -1, 0)) == 0
+    # the limits left by the weight, of which either motor takes the same share
+    left = np.array([10, rocker or 0]) * (1 - G / 2 * np.cos(0.6) / torque)
+    np.testing.assert_allclose(load.ellipsoid.lengths, [np.inf, np.inf, np.linalg.norm(left)])
+    np.testing.assert_allclose(np.abs(load.ellipsoid.axes[:, 2]), [np.sin(0.6), np.cos(0.6), 0], atol=1e-9)
+    with pytest.raises(zw.errors.StateError, match=r"coupling or loop of mechanism 'lift' by 0\.2"):
+        zw.robot.payload(lift(), [0.6, -0.5, 0.6], "tip")
+
+
+def test_a_coupled_joint_without_a_motor_is_passive():
+    """Mechanically b = -2 a: delta W = (tau_a + (J_a - 2 J_b) . f) delta a, not that of a motor at b."""
+    axis = (0, 0, 1)
+    bodies = (
+        zw.Body("first", zw.Revolute("a", axis, effort_limit=10), mass=1),
+        zw.Body("second", zw.Revolute("b", axis), "first", (1, 0, 0), mass=1),
+    )
+    coupling = zw.JointCoupling("gear", "b", "a", coefficients=(0, -2))
+    m = zw.Mechanism("arm", bodies, gravity=(0, 0, 0), constraints=[coupling],
+                     frames=[zw.Frame("tip", "second", (1, 0, 0))])  # fmt: skip
+    # the tip moves on a straight line: x = 2 cos a
+    load = zw.robot.payload(m, [0.6, -1.2], "tip")
+    assert load.largest_force((1, 0, 0)) == pytest.approx(10 / (2 * np.sin(0.6)))
+    assert load.largest_force((0, 1, 0)) == np.inf
+    both = zw.robot.payload(m, [0.6, -1.2], "tip", {"b": 3})
+    assert both.largest_force((1, 0, 0)) == pytest.approx((10 + 2 * 3) / (2 * np.sin(0.6)))
+
+
+def test_redundant_motors_of_a_five_bar_are_those_of_a_linear_program_with_pin_forces():
+    """tau + J^T f + A^T p = g with the forces p of the pin as unknowns, instead of virtual work."""
+    axis = (0, 0, 1)
+    efforts = {"a": 10.0, "b": 3.0, "c": 4.0, "d": None}
+    places = {"a": ("world", (0, 0, 0)), "b": ("a", (1, 0, 0)), "c": ("world", (1.5, 0, 0)),
+              "d": ("c", (0.8, 0, 0))}  # fmt: skip
+    bodies = [
+        zw.Body(k, zw.Revolute(k, axis, effort_limit=efforts[k]), *places[k], mass=0.2, com=(0.3, 0, 0))
+        for k in efforts
+    ]
+    frames = [
+        zw.Frame("tip", "b", (1.2, 0.3, 0)),
+        zw.Frame("p1", "b", (1, 0, 0)),
+        zw.Frame("p2", "d", (1, 0, 0)),
+    ]
+    pin = zw.Connect("pin", ("b", (1, 0, 0)), ("d", (1, 0, 0)))
+    m = zw.Mechanism("five-bar", bodies, gravity=(0, -G, 0), frames=frames, constraints=[pin])
+    q, _ = zw.assemble(m, [1.8, -0.9, 1.0, 0.9])
+    load, ellipsoid = zw.robot.payload(m, q, "tip"), zw.robot.payload(m, q, "tip").ellipsoid
+    J, J1, J2 = (np.asarray(zw.frame_jacobian(m, q, f), float)[:3] for f in ("tip", "p1", "p2"))
+    g = np.asarray(zw.bias_forces(m, q, np.zeros(4)), float)
+    for angle in np.linspace(0, 2 * np.pi, 12):
+        d = np.array([np.cos(angle), np.sin(angle), 0])
+        equal = np.concatenate([np.eye(4), (J.T @ d)[:, None], (J1 - J2)[:2].T], axis=1)
+        bounds = [(-10, 10), (-3, 3), (-4, 4), (0, 0), (0, None), (None, None), (None, None)]
+        best = -linprog([0, 0, 0, 0, -1, 0, 0], A_eq=equal, b_eq=g, bounds=bounds).fun
+        assert load.largest_force(d) == pytest.approx(best, rel=1e-6)
+        plane = np.isfinite(ellipsoid.lengths)
+        inside = 1 / np.linalg.norm((ellipsoid.axes[:, plane].T @ d) / ellipsoid.lengths[plane])
+        assert plane.sum() == 2 and 0 < inside <= best * (1 + 1e-9)
+
+
+def test_what_passive_joints_do_not_hold_is_no_payload():
+    """Without a motor at the elbow only forces along the second link can be balanced."""
+    q = (0.3, 1.2)
+    load = zw.robot.payload(dh.two_link(), q, "tip", (10, 0))
+    along = np.array([np.cos(1.5), np.sin(1.5), 0])
+    assert load.largest_force((1, 0, 0)) == 0
+    assert load.largest_force(along) == pytest.approx(10 / np.sin(1.2))
+    np.testing.assert_allclose(load.ellipsoid.lengths, [np.inf, 10 / np.sin(1.2), 0])
+    np.testing.assert_allclose(np.abs(load.ellipsoid.axes[:, 1]), np.abs(along), atol=1e-9)
 
 
 # ------------------------------------------------------------ equilibria

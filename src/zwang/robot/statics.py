@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from zwang.robot.inverse_kinematics.levenberg_marquardt import (
     error_jacobian,
     errors_of,
 )
+from zwang.robot.limited_motors import LimitedMotors
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.manipulability import ManipulabilityEllipsoid
 from zwang.robot.velocity_transformation import null_space
@@ -42,6 +44,8 @@ DIFFERENCE_STEP = 1e-6  # [rad, m] of central differences
 LARGEST_STEP = 0.3  # [rad, m] of one iteration towards an equilibrium
 RANK = 1e-9
 CLOSURE_TOLERANCE = 1e-10
+LARGEST_VIOLATION = 1e-6  # [m, rad] of couplings and loops at a given configuration
+LEAST_LEVER = 1e-12  # [m] forces with smaller moments do not load the motors
 
 
 @validated_arguments()
@@ -50,6 +54,8 @@ def joint_torques(mechanism: Mechanism, q: ArrayLike, frame: str, wrench: ArrayL
 
     q (nq,): the configuration. frame: the name of a frame or body. wrench: (force, torque) (6,) [N, N m] at
     the frame's origin in world axes, or a force (3,). Actuators balance the wrench with the opposite torques.
+    They are those of all joints of the tree, without forces in joint couplings and loops: B^T J^T w are the
+    generalised forces along the displacements v = B u that these allow.
     Raises UnknownNameError and ShapeError.
     """
     m = validation.numeric_mechanism(mechanism)
@@ -58,7 +64,9 @@ def joint_torques(mechanism: Mechanism, q: ArrayLike, frame: str, wrench: ArrayL
 
 @validated_arguments()
 def gravity_torques(mechanism: Mechanism, q: ArrayLike) -> np.ndarray:
-    """Joint torques (nv,) [N m, N] that balance gravity at the configuration q (nq,)."""
+    """Joint torques (nv,) [N m, N] of the tree that balance gravity at the configuration q (nq,), see
+    `holding_torques`.
+    """
     m = validation.numeric_mechanism(mechanism)
     return _floats(bias_forces(m.tree, validation.configuration(m, q), np.zeros(m.nv)))
 
@@ -68,6 +76,10 @@ def holding_torques(mechanism: Mechanism, q: ArrayLike, loads: Sequence[FrameLoa
     """Joint torques (nv,) [N m, N] that balance gravity, springs and loads at the configuration q (nq,).
 
     loads: pairs (frame, wrench), the wrench as in `joint_torques`.
+
+    They are those of all joints of the tree, and need no forces in joint couplings and loops. Where some of
+    the joints are passive, `zw.inverse_dynamics` with `actuated` gives the forces of the motors, without
+    loads, and `payload` what the motors can hold.
     """
     m = validation.numeric_mechanism(mechanism)
     return -_generalised_forces(m, validation.configuration(m, q), loads, np.zeros(m.nv))
@@ -83,72 +95,100 @@ def holding_torques(mechanism: Mechanism, q: ArrayLike, loads: Sequence[FrameLoa
 class Payload:
     """Forces on a frame that the joint torques can balance in addition to the mechanism's own weight.
 
-    jacobian (3, nv): of the frame's position. gravity_torques (nv,): torques that balance the weight and
-    springs. torque_limits (nv,): largest torques.
+    jacobian (3, nv): of the frame's position. gravity_torques (nv,): torques of all joints of the tree that
+    balance the weight and springs. torque_limits (nv,): largest torques; 0 for passive joints, infinite for
+    joints that hold any torque. velocity_transformation (nv, k): v = B u, whose columns are the displacements
+    that joint couplings and loops allow.
+
+    By virtual work torques tau balance a force f if B^T (tau + J^T f - gravity_torques) = 0.
     """
 
     jacobian: np.ndarray
     gravity_torques: np.ndarray
     torque_limits: np.ndarray
+    velocity_transformation: np.ndarray
 
     @property
     def supports_own_weight(self) -> bool:
         """Whether the torques can balance the mechanism's own weight."""
-        return bool((np.abs(self.gravity_torques) <= self.torque_limits).all())
+        return self._weight is not None
 
     @property
     def ellipsoid(self) -> ManipulabilityEllipsoid:
-        """An ellipsoid of forces [N] that can be balanced: sum (J^T f / r)^2 <= 1, r the remaining torques.
+        """An ellipsoid of forces [N] that can be balanced: sum (tau / r)^2 <= 1, r the remaining torques.
 
-        The remaining torque of a joint is its limit minus the absolute torque that balances the weight.
+        tau are the torques that balance the force. The remaining torque of a joint is its limit minus the
+        absolute torque that balances the weight. The length is 0 along axes in which no force can be
+        balanced, and infinite where no limited motor is loaded.
         """
-        remaining = np.maximum(self.torque_limits - np.abs(self.gravity_torques), 0)
-        bounded = np.isfinite(remaining)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            A = np.where(bounded[:, None], self.jacobian.T / remaining[:, None], 0.0)
-        if not np.isfinite(A).all():
+        if self._weight is None:
             return ManipulabilityEllipsoid(np.eye(3), np.zeros(3))
-        _, s, Vt = np.linalg.svd(A)
-        s = np.concatenate([s, np.zeros(3 - len(s))])
+        remaining = self.torque_limits.copy()
+        remaining[self._motors.moves] -= np.abs(self._weight)
+        motors = LimitedMotors.of(self.velocity_transformation, np.maximum(remaining, 0))
+        x, axes = motors.shares(-self.jacobian.T, self._largest_lever)
+        count = x.shape[1]
+        _, s, Vt = np.linalg.svd(x)
+        s = np.concatenate([s, np.zeros(count)])[:count]
         with np.errstate(divide="ignore"):
-            lengths = np.where(s > RANK * max(s[0], 1e-300), 1 / s, np.inf)
-        return ManipulabilityEllipsoid(Vt[::-1].T, lengths[::-1])
+            lengths = np.where(s > RANK * max(s.max(initial=0), 1e-300), 1 / s, np.inf)
+        axes = np.concatenate([axes[:, :count] @ Vt[::-1].T, axes[:, count:]], axis=1)
+        return ManipulabilityEllipsoid(axes, np.concatenate([lengths[::-1], np.zeros(3 - count)]))
 
     def largest_force(self, direction: ArrayLike) -> float:
         """The largest force [N] along a direction (3,) that can be balanced.
 
-        There the first joint reaches its torque limit.
+        There motors reach their torque limits; redundant ones share the load as their limits allow.
 
-        It is 0 where the torques cannot balance the weight, and infinite where no limited joint is loaded.
-        Raises ShapeError, or StateError for a direction of length zero.
+        It is 0 where the torques cannot balance the weight, or no motor holds what the force moves, and
+        infinite where no limited motor is loaded. Raises ShapeError, or StateError for a direction of length
+        zero.
         """
         d = validation.vector(direction, 3, "direction", "a direction in world axes")
         if not d.any():
             raise StateError("direction is zero; give a direction (3,) of any length")
-        a = self.jacobian.T @ (d / np.linalg.norm(d))
-        if not self.supports_own_weight:
+        load = self._motors.balancing(-self.jacobian.T @ (d / np.linalg.norm(d)), self._largest_lever)
+        if self._weight is None or load is None:
             return 0.0
-        limits, gravity = self.torque_limits, self.gravity_torques
-        with np.errstate(divide="ignore", invalid="ignore"):
-            largest = np.where(a > 0, limits + gravity, limits - gravity) / np.abs(a)
-        return float(np.min(np.where(np.abs(a) > 1e-12, largest, np.inf)))
+        if np.abs(load).max(initial=0) <= LEAST_LEVER:
+            return np.inf
+        return self._motors.largest_factor(self._weight, load)
+
+    @property
+    def _largest_lever(self) -> float:
+        return max(np.abs(self.jacobian).max(initial=0), LEAST_LEVER)
+
+    @cached_property
+    def _motors(self) -> LimitedMotors:
+        return LimitedMotors.of(self.velocity_transformation, self.torque_limits)
+
+    @cached_property
+    def _weight(self) -> np.ndarray | None:
+        """The torques of the limited motors that balance the weight; None if they cannot."""
+        largest = np.abs(self.gravity_torques).max(initial=0), self._motors.limits.max(initial=0)
+        tau = self._motors.balancing(self.gravity_torques, max(largest))
+        return None if tau is None else self._motors.least_used(tau)
 
 
 @validated_arguments()
 def payload(
     mechanism: Mechanism, q: ArrayLike, frame: str, torque_limits: ArrayLike | None = None
 ) -> Payload:
-    """The forces on a frame that limited joint torques can balance at the configuration q (nq,).
+    """The forces on a frame that limited joint torques can balance at the configuration q (nq,), by virtual
+    work along the displacements that joint couplings and loops allow.
 
-    frame: the name of a frame or body. torque_limits (nv,) [N m, N]: by default each joint's `effort_limit`,
-    infinite where there is none; a dictionary by name replaces some of these. Raises DescriptionError if
-    there are no torque limits at all, and StateError for negative ones.
+    frame: the name of a frame or body. torque_limits (nv,) [N m, N]: by default each joint's `effort_limit`.
+    Where there is none, it is 0 for a joint that couplings or loops keep from moving alone, which is passive,
+    and infinite for others. A dictionary by name replaces some of these; give 0 for joints without a motor.
+
+    Raises DescriptionError if there are no torque limits at all, and StateError for negative ones and where q
+    violates a coupling or loop by more than 1e-6 m or rad.
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
-    limits = _torque_limits(m, torque_limits)
     J = _floats(frame_jacobian(m.tree, q, frame))[:3]
-    return Payload(J, holding_torques(m, q), limits)
+    B = _StaticSystem.of(m, (), np.zeros(m.nv)).allowed(q)
+    return Payload(J, holding_torques(m, q), _torque_limits(m, B, torque_limits), B)
 
 
 @renamed_attributes(motions="velocity_transformation")
@@ -261,6 +301,20 @@ class _StaticSystem:
             error_jacobian(self.problem, poses, q)
         )
 
+    def allowed(self, q: np.ndarray) -> np.ndarray:
+        """The displacements (nv, k) that couplings and loops allow, in columns. Raises StateError where q
+        violates these.
+        """
+        g, A = self.loops(q)
+        violation = max(np.abs(q - _floats(self.problem.coordinates.completed(q))).max(initial=0),
+                        np.abs(g).max(initial=0))  # fmt: skip
+        if violation > LARGEST_VIOLATION:
+            raise StateError(
+                f"q violates a joint coupling or loop of mechanism {self.m.name!r} by {violation:.3g} m or "
+                "rad; close it first, with solve_ik or equilibrium, or one of hard constraints with assemble"
+            )
+        return self.B(q) @ null_space(A)
+
     def closed(self, q: np.ndarray) -> np.ndarray:
         """q with closed loops, by Gauss-Newton iterations. Raises DescriptionError if they do not close."""
         for _ in range(50):
@@ -338,15 +392,20 @@ def _wrench(value: ArrayLike) -> np.ndarray:
     return array
 
 
-def _torque_limits(m: Mechanism, given: ArrayLike | None) -> np.ndarray:
-    """The given torque limits (nv,), or the effort limits of the joints, infinite where there are none."""
+def _torque_limits(m: Mechanism, B: np.ndarray, given: ArrayLike | None) -> np.ndarray:
+    """The given torque limits (nv,), or the effort limits of the joints; where there are none, infinite for
+    joints that move alone by a displacement B u, and 0 for others.
+    """
     efforts = np.full(m.nv, np.inf)
+    by_others = np.linalg.norm(np.eye(m.nv) - B @ np.linalg.pinv(B), axis=0) > LARGEST_VIOLATION
     for index in m.joints:
+        if by_others[index.v].any():
+            efforts[index.v] = 0
         effort = getattr(index.joint, "effort_limit", None)
         if effort is not None:
             efforts[index.v] = float(effort)
     if given is None:
-        if not np.isfinite(efforts).any():
+        if all(getattr(index.joint, "effort_limit", None) is None for index in m.joints):
             raise DescriptionError(
                 f"no joint of mechanism {m.name!r} has an effort_limit; give torque_limits (nv,)"
             )
