@@ -17,7 +17,7 @@ from zwang.algebra.dual import SecondOrder, derivative_along
 from zwang.algebra.norms import norm
 from zwang.algebra.rotations import perpendicular_axes
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import LOOPS, equality_rows, violation_of
+from zwang.constraint.equality import LOOPS, Violation, equality_rows, violation_of
 from zwang.constraint.inverse_weights import zero_inverse_weights
 from zwang.constraint.rows import Rows, rows_of_kind
 from zwang.constraint.softness import soft_rows
@@ -37,7 +37,7 @@ from zwang.mechanism.constraints import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import divide, maximum, sqrt
+from zwang.scalar import divide, is_zero, maximum, sqrt
 
 VELOCITY_LEVEL = (NoSideSlip, Rolling, Holonomic, Pfaffian)
 SMALLEST_INVERSE_WEIGHT = 1e-12  # of a row that moves almost nothing
@@ -58,6 +58,26 @@ class VelocityLevelRows(NamedTuple):
 def is_hard_constraint(constraint: Any) -> bool:
     """Whether a constraint is hard."""
     return isinstance(constraint, (*VELOCITY_LEVEL, *LOOPS)) and constraint.softness is None
+
+
+def acting_constraints(mechanism: Mechanism) -> tuple[Any, ...]:
+    """The loops, couplings, formulas, and no-slip constraints of a mechanism that act.
+
+    Those that the options disable, and those whose `active` is 0, have no effect. A symbol as `active` counts
+    as 1. Force laws of constraints, `NonIdeal` and `CoulombFriction`, are not included.
+    """
+    if {"constraint", "equality"} & set(mechanism.options.disabled):
+        return ()
+    equalities = [c for c in mechanism.constraints if isinstance(c, (*VELOCITY_LEVEL, *LOOPS))]
+    return tuple(c for c in equalities if not is_zero(getattr(c, "active", 1)))
+
+
+def holonomic_violation(context: RowContext, constraint: Any) -> Violation:
+    """Violation of a loop, a coupling or a `Holonomic` constraint, with its derivatives, at zero velocity."""
+    if not isinstance(constraint, Holonomic):
+        return violation_of(context, constraint)
+    A, _, r = _holonomic(context.mechanism, constraint, context.q, context.time)
+    return Violation(np.array(r), A, np.zeros(len(A), int), row_inverse_weights(context, A))
 
 
 def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> VelocityLevelRows:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.hard import acting_constraints
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.joints import Joint
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Tree
+from zwang.robot.holonomic_constraints import compared_joints
 from zwang.scalar import clip
 
 FULL_REVOLUTION = 2 * math.pi - 0.1  # [rad] limits this far apart do not restrict the search
@@ -42,8 +44,9 @@ class IndependentCoordinates:
 
     free: numbers of the independent velocities. lower, upper (nq,): limits, infinite where there are none.
     revolving: for each coordinate whether its limits allow a whole revolution, so that they do not restrict
-    the search; False for coordinates in a coupling. coordinate_of_speed: the coordinate of each velocity that
-    is the rate of one.
+    the search; False for coordinates that a constraint compares. compared (nq,): whether a constraint reads
+    the coordinate, so that a whole revolution changes its violation. coordinate_of_speed: the coordinate of
+    each velocity that is the rate of one.
     """
 
     tree: Tree
@@ -52,6 +55,7 @@ class IndependentCoordinates:
     lower: np.ndarray
     upper: np.ndarray
     revolving: tuple[bool, ...]
+    compared: tuple[bool, ...]
     coordinate_of_speed: dict[int, int]
 
     def completed(self, q: Any) -> np.ndarray:
@@ -106,11 +110,10 @@ def coordinates_for(
 ) -> IndependentCoordinates:
     """The independent coordinates that move these bodies and frames.
 
-    joints: names of the joints that may move; by default all. Raises DescriptionError for couplings in a
-    cycle.
+    joints: names of the joints that may move; by default all.
     """
     tree = mechanism.tree
-    couplings = _couplings(mechanism)
+    couplings = tuple(_coordinate_coupling(mechanism, c) for c in determining_couplings(mechanism))
     dependent = {c.velocity for c in couplings}
     moving = {
         k for body in bodies for i in tree.path(tree.placement(body).link) for k in _range(tree.links[i].v)
@@ -123,11 +126,13 @@ def coordinates_for(
     free = tuple(sorted(moving - dependent))
     lower, upper = joint_limits(mechanism)
     _transfer_limits(couplings, lower, upper)
-    coupled = {i for c in couplings for i in (c.dependent, c.independent)}
-    revolute = {link.q.start for link in tree.links if link.joint.kind == "revolute"} - coupled
+    read = [j.q for c in acting_constraints(mechanism) for j in compared_joints(mechanism, c)]
+    compared = tuple(any(part.start <= i < part.stop for part in read) for i in range(tree.nq))
+    revolute = {i for link in tree.links if link.joint.kind == "revolute" for i in _range(link.q)}
+    revolute = {i for i in revolute if not compared[i]}
     revolving = tuple(i in revolute and bool(upper[i] - lower[i] >= FULL_REVOLUTION) for i in range(tree.nq))
     of_speed = {link.v.start: link.q.start for link in tree.links if link.joint.kind != "ball"}
-    return IndependentCoordinates(tree, free, couplings, lower, upper, revolving, of_speed)
+    return IndependentCoordinates(tree, free, couplings, lower, upper, revolving, compared, of_speed)
 
 
 def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
@@ -150,21 +155,26 @@ def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-def _couplings(mechanism: Mechanism) -> tuple[CoordinateCoupling, ...]:
-    """The joint couplings, each after those that determine its independent coordinate.
+def determining_couplings(mechanism: Mechanism) -> tuple[JointCoupling, ...]:
+    """The joint couplings that determine dependent coordinates, each after those that determine its `to`.
 
-    Raises DescriptionError where couplings form a cycle.
+    They are the first one of each joint, without those that would close a cycle. The others restrict
+    independent coordinates, as loop constraints do.
     """
-    by_joint = {c.joint: c for c in mechanism.constraints if isinstance(c, JointCoupling)}
-    ordered: list[JointCoupling] = []
-    waiting = list(by_joint.values())
-    while waiting:
-        ready = [c for c in waiting if c.to is None or c.to not in {w.joint for w in waiting}]
-        if not ready:
-            raise DescriptionError(f"the couplings of joints {sorted(c.joint for c in waiting)} form a cycle")
-        ordered += ready
-        waiting = [c for c in waiting if c not in ready]
-    return tuple(_coordinate_coupling(mechanism, c) for c in ordered)
+    by_joint: dict[str, JointCoupling] = {}
+    for c in acting_constraints(mechanism):
+        if isinstance(c, JointCoupling) and c.joint not in _chain(by_joint, c.to):
+            by_joint.setdefault(c.joint, c)
+    return tuple(sorted(by_joint.values(), key=lambda c: len(_chain(by_joint, c.to))))
+
+
+def _chain(by_joint: dict[str, JointCoupling], joint: str | None) -> list[str]:
+    """A joint, the one that determines it, and so on."""
+    chain = []
+    while joint is not None:
+        chain.append(joint)
+        joint = by_joint[joint].to if joint in by_joint else None
+    return chain
 
 
 def _coordinate_coupling(mechanism: Mechanism, coupling: JointCoupling) -> CoordinateCoupling:

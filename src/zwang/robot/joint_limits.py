@@ -22,7 +22,8 @@ class JointLimits:
 
     lower, upper (nq,): infinite where there is no limit. middle (nq,): the middle between the limits.
     revolving (nq,): coordinates whose limits allow a whole revolution. revolute (nq,): angles of revolute
-    joints without couplings. balls: for each limited ball joint its coordinates and its largest angle [rad].
+    joints whose coordinates no constraint compares. balls: for each limited ball joint its coordinates and
+    its largest angle [rad].
     """
 
     lower: np.ndarray
@@ -38,10 +39,9 @@ class JointLimits:
         low, high = sampling_bounds(m, c)
         middle = c.completed((low + high) / 2).astype(float)
         middle = np.where(np.isfinite(lower) | np.isfinite(upper), middle, np.array(m.neutral, dtype=float))
-        coupled = {i for coupling in c.couplings for i in (coupling.dependent, coupling.independent)}
         revolute = np.zeros(m.nq, bool)
         for link in m.tree.links:
-            revolute[link.q] = link.joint.kind == "revolute" and link.q.start not in coupled
+            revolute[link.q] = link.joint.kind == "revolute" and not c.compared[link.q.start]
             if link.joint.kind == "ball":
                 middle[link.q] = (1, 0, 0, 0)
         balls = []

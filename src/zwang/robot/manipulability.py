@@ -252,9 +252,10 @@ def manipulability(
     characteristic_length [m]: weighs positions against angles in a pose, default 1 m.
     compiled: False evaluates on floats.
 
-    Joint couplings and loop constraints are satisfied. With loops, which must be closed at q, joint
-    velocities of unit norm are those of all joints together.
-    Raises UnknownNameError, ShapeError, StateError (a loop is open), ParameterError (symbols without values).
+    Joint couplings, loops and `Holonomic` constraints that act are satisfied. With loops and formulas, which
+    must hold at q, joint velocities of unit norm are those of all joints together.
+    Raises UnknownNameError, ShapeError, StateError (a loop is open), ParameterError (symbols without values),
+    and DescriptionError for a constraint of velocities, or one that depends on the time.
     Source: Fu, ME331 Robot Modeling and Control, Section 11, "Review"; Yoshikawa (1985).
     """
     space, q = task_space(

@@ -233,8 +233,10 @@ def equilibrium(
 
     The eigenvalues of the stiffness are replaced by their absolute values, so that each step decreases the
     potential and leads away from unstable equilibria, unless the start is one. Joint limits, friction and
-    contacts do not act.
-    Raises DescriptionError if the loops do not close near the start.
+    contacts do not act; loops, couplings and `Holonomic` constraints do, unless the description or the
+    options switch them off.
+    Raises DescriptionError if the loops do not close near the start, and for a constraint of velocities or
+    one that depends on the time.
     Source: Fu, ME331, Section 11, "Holonomic Constraints and Virtual Work"; Dauphin et al. (2014) for the
     steps.
     """

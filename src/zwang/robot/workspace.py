@@ -15,6 +15,7 @@ from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.batch_functions import compiled_over_batch
+from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.manipulability import Manipulability, manipulability
 from zwang.robot.sampling import random_configurations
 
@@ -63,9 +64,9 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
 
     frame: name of a frame or body. samples: their number, default 10,000. seed: of the random numbers,
     default 0. Joints with limits are sampled between them; others rotate by a whole revolution or move 1 m in
-    either direction.
-    Raises UnknownNameError for an unknown frame and DescriptionError for an invalid number of samples or
-    seed.
+    either direction. Joint couplings are satisfied.
+    Raises UnknownNameError for an unknown frame, and DescriptionError for an invalid number of samples or
+    seed, and for a frame whose joints a closed loop or a formula restricts.
     """
     m = validation.numeric_mechanism(mechanism)
     m.tree.placement(frame)
@@ -73,6 +74,13 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
         raise DescriptionError(
             f"samples is {samples} and seed is {seed}; give 1 to {LARGEST_SAMPLE_COUNT:,} samples and a seed "
             "that is not negative"
+        )
+    loops, _ = loop_constraints_for(m, (frame,))
+    if loops is not None:
+        named = ", ".join(f"{type(c).__name__} {c.name!r}" for c in loops.constraints)
+        raise DescriptionError(
+            f"the joints of frame {frame!r} are restricted by {named}, which random joint coordinates do not "
+            "satisfy; test positions with solve_ik, or remove them with mechanism.replace(constraints=...)"
         )
     q = random_configurations(m, samples, seed)
     R, p = compiled_over_batch(lambda x: tuple(frame_pose(m.tree, x, frame)), {"q": (m.nq,)})(q)

@@ -21,18 +21,18 @@ import numpy as np
 
 from zwang.algebra.factorization import cholesky, cholesky_solve
 from zwang.constraint.context import RowContext
-from zwang.constraint.equality import violation_of
+from zwang.constraint.equality import Violation
+from zwang.constraint.hard import holonomic_violation
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
-from zwang.mechanism.constraints import Connect, Distance, Weld
+from zwang.mechanism.constraints import JointCoupling, Weld
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.tendon_elements import TendonCoupling
+from zwang.robot.holonomic_constraints import HolonomicConstraint
 from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.inverse_kinematics.tasks import IKTask, task_error, task_jacobian
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt, where, while_loop
 
-LoopConstraint = Connect | Weld | Distance | TendonCoupling
 TaskTarget = Mapping[str, Any]
 NullSpaceObjective = Callable[[Any], Any]
 
@@ -55,7 +55,7 @@ class LoopConstraints:
     """Loop constraints that a solution must satisfy, and the inverse weights of their mechanism."""
 
     mechanism: Mechanism
-    constraints: tuple[LoopConstraint, ...]
+    constraints: tuple[HolonomicConstraint, ...]
     weights: InverseWeights
 
 
@@ -118,13 +118,16 @@ class Errors(NamedTuple):
 
 
 def errors_of(problem: Problem, poses: list[Pose], q: Any, targets: Sequence[TaskTarget]) -> Errors:
-    """The errors of all tasks, followed by the negative violations of the loop constraints."""
+    """The errors of all tasks, followed by the negative violations of the loop constraints.
+
+    The violation of a formula counts as a position.
+    """
     parts: list[tuple[np.ndarray, int]] = []
     for task, target in zip(problem.tasks, targets, strict=True):
         e = task_error(task, placement_pose(poses, problem.coordinates.tree.placement(task.frame)), target)
         parts.append((e, sum(row < 3 for row in task.rows)))
-    for violation in _violations(problem, poses, q):
-        parts.append((-np.asarray(violation.r), min(3, len(violation.r))))
+    for violation, count in _violations(problem, poses, q):
+        parts.append((-np.asarray(violation.r), count))
     # the largest position error and the largest orientation error of a task or loop
     position, orientation = 0.0, 0.0
     for e, count in parts:
@@ -140,19 +143,29 @@ def error_jacobian(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
     """J (m, free) of all tasks and loop constraints by the independent velocities [m, rad]."""
     tree = problem.coordinates.tree
     parts = [task_jacobian(tree, poses, task) for task in problem.tasks]
-    parts += [np.asarray(violation.J) for violation in _violations(problem, poses, q)]
+    parts += [np.asarray(violation.J) for violation, _ in _violations(problem, poses, q)]
     return problem.coordinates.columns(np.concatenate(parts), q)
 
 
-def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[Any]:
-    """The violations of the loop constraints at q, with their Jacobians."""
+def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[tuple[Violation, int]]:
+    """The violations of the loop constraints at q, with their Jacobians, and how many of the rows of each are
+    positions; the others are angles.
+    """
     if problem.loops is None:
         return []
     m, weights = problem.loops.mechanism, problem.loops.weights
     at_rest = np.zeros(m.nv, int)
     kinematics = Kinematics.at_poses(m.tree, q, at_rest, poses)
     context = RowContext(m, q, at_rest, kinematics, weights, m.options.timestep)
-    return [violation_of(context, constraint) for constraint in problem.loops.constraints]
+    found = []
+    for constraint in problem.loops.constraints:
+        violation, count = holonomic_violation(context, constraint), 0
+        if isinstance(constraint, Weld):
+            count = 3
+        elif not (isinstance(constraint, JointCoupling) and m.joint(constraint.joint).kind != "prismatic"):
+            count = len(violation.r)
+        found.append((violation, count))
+    return found
 
 
 def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:

@@ -103,10 +103,12 @@ def solve_ik(
     restarts. threads: by default one for each core. compiled: False evaluates the same algorithm on floats,
     which is slow.
 
-    Closed loops and joint couplings of the mechanism are satisfied; their violation is part of the residual.
+    Closed loops, couplings and `Holonomic` constraints that act and affect the frames are satisfied; their
+    violation is part of the residual, where that of a formula counts as a position. Constraints of
+    velocities (`NoSideSlip`, `Rolling`, `Pfaffian`) and formulas with the time are refused.
     Returns an `IKSolution`, which states for each target whether it converged, and otherwise the reason.
     Raises UnknownNameError for names, ShapeError and StateError for targets and starts, DescriptionError for
-    options, and ParameterError for symbols without values.
+    options and for constraints that are refused, and ParameterError for symbols without values.
     Source: `zwang.robot.inverse_kinematics.levenberg_marquardt` for "lm"; Fu, ME331 Robot Modeling and
     Control, Section 11, "Numerical Solution to Inverse Kinematics", for the classical iterations.
     """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zwang.constraint.hard import acting_constraints
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import JointCoupling
 from zwang.mechanism.mechanism import Mechanism
@@ -133,7 +134,7 @@ def revolute_chain(m: Mechanism, frame: str) -> RevoluteChain:
             "solutions are found for six revolute joints; use solve_ik"
         )
     names = {index.name for index in m.joints for link in links if index.q.start == link.q.start}
-    for c in m.constraints:
+    for c in acting_constraints(m):
         joined = {c.joint, c.to} if isinstance(c, JointCoupling) else names
         if joined & names:
             raise DescriptionError(

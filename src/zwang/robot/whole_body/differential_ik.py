@@ -70,11 +70,12 @@ def differential_ik(
     the joints, False for none, or (nv,) [rad/s, m/s], one for each velocity. Both are one-sided rows, and
     hold exactly: the rotation vector of a ball joint, whose limit is linearised at q, is shortened to its
     limit after the step.
-    avoid: distances to be kept, as one-sided rows, linearised at q. Loops and joint couplings are kept, and
-    their violation is removed.
+    avoid: distances to be kept, as one-sided rows, linearised at q. Loops, couplings and `Holonomic`
+    constraints that act are kept, and their violation is removed.
     threads: by default one for each core. compiled: False evaluates the same algorithm on floats.
 
-    Raises UnknownNameError for frames and bodies, DescriptionError for tasks and options, ShapeError and
+    Raises UnknownNameError for frames and bodies, DescriptionError for tasks, options and constraints of
+    velocities, ShapeError and
     StateError for arrays, ParameterError for symbols without values.
     Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.ik_step`.
     """

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from zwang.collision.pairs import CollisionShape
-from zwang.constraint.equality import LOOPS
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, ShapeError
-from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.com_jacobian import check_mass
+from zwang.robot.holonomic_constraints import HolonomicConstraint, holonomic_constraints
 from zwang.robot.independent_coordinates import joint_limits
 from zwang.robot.whole_body.avoided_pairs import avoided_pairs
 from zwang.robot.whole_body.weighted_tasks import (
@@ -26,9 +24,6 @@ from zwang.robot.whole_body.weighted_tasks import (
     PostureTask,
     WeightedTask,
 )
-
-FORCE_LAWS = (CoulombFriction, NonIdeal)
-"""Constraints that do not restrict the motion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +48,9 @@ class WholeBodyProblem:
         return tuple(velocity_parents(self.mechanism.tree))
 
     @cached_property
-    def loops(self) -> tuple[Any, ...]:
-        """The loops and couplings, which every step satisfies."""
-        if {"constraint", "equality"} & set(self.mechanism.options.disabled):
-            return ()
-        return tuple(c for c in self.mechanism.constraints if isinstance(c, LOOPS))
+    def loops(self) -> tuple[HolonomicConstraint, ...]:
+        """The loops, couplings and formulas that act, which every step satisfies."""
+        return holonomic_constraints(self.mechanism)
 
     @cached_property
     def inverse_weights(self) -> InverseWeights:
@@ -115,7 +108,9 @@ def whole_body_problem(
     speed_limits: np.ndarray | None,
     avoid: Sequence[CollisionAvoidance],
 ) -> WholeBodyProblem:
-    """The problem. Raises DescriptionError, ShapeError and UnknownNameError for tasks that do not fit."""
+    """The problem. Raises DescriptionError, ShapeError and UnknownNameError for tasks that do not fit, and
+    DescriptionError for constraints that are not holonomic.
+    """
     if not tasks:
         raise DescriptionError("tasks is empty; give one or more of FrameTask, ComTask and PostureTask")
     for task in tasks:
@@ -130,12 +125,7 @@ def whole_body_problem(
             raise DescriptionError(
                 f"tasks has a {type(task).__name__}; give FrameTask, ComTask and PostureTask"
             )
-    for constraint in m.constraints:
-        if not isinstance(constraint, (*LOOPS, *FORCE_LAWS)):
-            raise DescriptionError(
-                f"whole-body inverse kinematics has no rows for the {type(constraint).__name__} constraint "
-                f"{constraint.name!r}; remove it with mechanism.replace(constraints=...)"
-            )
+    holonomic_constraints(m)
     speeds = np.full(m.nv, np.inf) if speed_limits is None else speed_limits
     pairs = tuple((item, a, b) for item in avoid for a, b in avoided_pairs(m, item))
     return WholeBodyProblem(m, tuple(tasks), damping, limits, speeds, pairs)
