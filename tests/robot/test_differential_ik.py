@@ -247,6 +247,53 @@ def test_priorities_within_joint_limits():
     np.testing.assert_allclose(J @ found.v, kept, atol=1e-9)
 
 
+def small_arm(size, n=7, seed=0):
+    """An arm of random axes that reaches about `size` [m]."""
+    r = np.random.default_rng(seed)
+    bodies = []
+    for k in range(n):
+        joint, offset = zw.Revolute(f"j{k}", tuple(r.normal(size=3))), tuple(0.3 * size * r.normal(size=3))
+        place = {"parent": f"l{k - 1}", "position": offset} if k else {}
+        com = tuple(0.1 * size * r.normal(size=3))
+        bodies.append(zw.Body(f"l{k}", joint, mass=1.0 + k, com=com, inertia=np.eye(3), **place))
+    return zw.Mechanism(bodies=bodies, frames=[zw.Frame("tip", f"l{n - 1}", (0.2 * size, 0, 0))])
+
+
+@pytest.mark.parametrize("size", [1.0, 0.01])
+def test_priorities_do_not_depend_on_the_size_of_the_arm(size):
+    """The first priority by least squares, the second in its null space, as long as this is unlimited."""
+    m, r = small_arm(size), np.random.default_rng(1)
+    q = r.uniform(-2, 2, (20, m.nv))
+    goals = np.array([zw.frame_pose(m, x, "tip").p for x in q]) + 0.05 * size * r.normal(size=(20, 3))
+    rest = q + 0.3 * r.normal(size=q.shape)
+    tasks = (FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask(1.0, priority=1))
+    found = differential_ik(m, tasks, [goals, rest], q, 1.0)
+    assert found.solved.all()
+    for x, goal, posture, v in zip(q, goals, rest, found.v, strict=True):
+        J, e = position_rows(m, x, "tip", goal)
+        first = J.T @ np.linalg.solve(J @ J.T + 1e-6 * np.eye(3), e)
+        Z = np.linalg.svd(J)[2][3:].T
+        np.testing.assert_allclose(J @ v, J @ first, rtol=0, atol=1e-9 * size)
+        np.testing.assert_allclose(Z.T @ v, Z.T @ (posture - x) / (1 + 1e-6), atol=1e-6)
+
+
+def test_a_priority_is_kept_where_speeds_are_limited():
+    """The centre of mass moves as it does without a posture, which is that of bounded least squares."""
+    m, r = small_arm(1.0, seed=2), np.random.default_rng(2)
+    q = r.uniform(-2, 2, (20, m.nv))
+    goals = np.array([zw.mass_centre(m, x) for x in q]) + 0.2 * r.normal(size=(20, 3))
+    rest = q + 0.3 * r.normal(size=q.shape)
+    options = {"speed_limits": np.ones(m.nv), "damping": 1e-3}
+    found = differential_ik(m, (ComTask(), PostureTask(1.0, priority=1)), [goals, rest], q, 0.1, **options)
+    J = [com_jacobian(m, x) for x in q]
+    assert found.solved.all()
+    for k in range(20):
+        e = goals[k] - zw.mass_centre(m, q[k])
+        A, b = stacked(m, q[k], [(J[k], e, np.ones(3))], 1e-3)
+        x = lsq_linear(A, b, (-0.1, 0.1), method="bvls", tol=1e-14).x
+        np.testing.assert_allclose(0.1 * J[k] @ found.v[k], J[k] @ x, atol=1e-9)
+
+
 # ------------------------------------------------------------------------------ loops, distances
 
 
@@ -267,6 +314,33 @@ def test_a_closed_loop_stays_closed_to_first_order():
     np.testing.assert_allclose(found.v, found.v[0] * np.array([1, -1, 1]), atol=1e-9)
     tangent = np.array([-np.sin(1.0), np.cos(1.0)])
     assert found.v[0] == pytest.approx(tangent @ (-0.01, 0.005), abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.01])
+def test_a_small_loop_is_kept(size):
+    """The step of a four-bar is the posture's, projected onto the motion of the linkage."""
+    bodies = [
+        zw.Body("left", zw.Revolute("a"), mass=1.0, inertia=np.eye(3)),
+        zw.Body("coupler", zw.Revolute("b"), "left", (size, 0, 0), mass=1.0, inertia=np.eye(3)),
+        zw.Body("right", zw.Revolute("c"), position=(2 * size, 0, 0), mass=1.0, inertia=np.eye(3)),
+    ]
+    pin = zw.Connect("pin", ("coupler", (2 * size, 0, 0)), ("right", (size, 0, 0)))
+    m, q = zw.Mechanism(bodies=bodies, constraints=[pin]), np.array([0.6, -0.6, 0.6])
+    wanted = np.array([0.01, 0.02, 0.03])
+    found = differential_ik(m, PostureTask(1.0), [q + wanted], q, 1.0, compiled=False)
+    motion = np.array([1, -1, 1]) / np.sqrt(3)
+    assert found.solved
+    np.testing.assert_allclose(found.v, motion * (motion @ wanted), rtol=1e-5, atol=1e-12)
+
+
+def test_rows_that_contradict_each_other_have_the_smallest_residual():
+    """Two sliders that a coupling wants to meet, faster than they may move."""
+    bodies = [zw.Body(x, zw.Prismatic(x, (1, 0, 0)), mass=1.0, inertia=np.eye(3)) for x in "ab"]
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.JointCoupling("meet", "a", "b")])
+    options = {"speed_limits": np.array([1.0, 2.0]), "compiled": False}
+    found = differential_ik(m, PostureTask(), [None], np.array([1.0, 0.0]), 0.1, **options)
+    assert found.solved
+    np.testing.assert_allclose(found.v, [-1, 2], atol=1e-9)
 
 
 def test_distance_row_of_two_spheres_is_exact():

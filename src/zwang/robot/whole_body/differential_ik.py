@@ -31,7 +31,8 @@ class IKStep:
 
     v (..., nv): the generalised velocities of the step, NaN where the solver failed. q (..., nq): the
     configuration after the step. residual: the errors before it, position (..., tasks) [m] and orientation
-    (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged.
+    (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged and
+    the rows of limits, loops and higher priorities hold, unless they contradict each other.
     """
 
     v: np.ndarray

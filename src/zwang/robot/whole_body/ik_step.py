@@ -7,8 +7,9 @@ The displacement x (nv,) of the step takes the place of the acceleration. For ea
 
 with M = (damping + w_posture^2) 1 and x_free the pull of the posture. Tasks are soft equality rows,
 R = 1/w^2, limits are one-sided rows; `zwang.solver.newton` solves the problem by its active-set Newton
-method. Rows that must hold have a small R, and their reference is shifted by R f, the method of multipliers,
-so that they hold exactly.
+method. Rows that must hold have an R that is small against J H^-1 J^T, H the Hessian of the tasks, and their
+reference is shifted by R f, the method of multipliers, until they hold. Rows that contradict each other, or
+do so nearly, at a singular configuration with joints at their limits, keep the residuals at which x settles.
 Source: Escande, Mansard, Wieber, Int. J. Robotics Research 33 (2014) 1006, for priorities with inequalities;
 Rockafellar, Math. Oper. Res. 1 (1976) 97, for the multipliers.
 """
@@ -41,15 +42,22 @@ from zwang.robot.whole_body.step_rows import (
     within_ball_limits,
 )
 from zwang.robot.whole_body.weighted_tasks import PostureTask
-from zwang.scalar import absolute, logical_and, logical_or, maximum, minimum, where, while_loop
+from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, minimum, where, while_loop
 from zwang.solver.newton import newton
 from zwang.solver.solution import Solution
 
-COMPLIANCE = 1e-4  # R of rows that must hold, relative to that of the row with the largest weight
-HOLDING_PASSES = 4  # solutions with shifted references; each multiplies the residual by about COMPLIANCE
-FURTHER_PASSES = 20  # at most, while Newton's method ends before the solution
+TASK_COMPLIANCE = 1e-4  # R of rows that must hold, relative to J H^-1 J^T of the tasks of the priority, ...
+FREE_COMPLIANCE = 1e-8  # ... and of damping and postures; rounding errors of x grow as its inverse
+SMALLEST_ROW = 1e-10  # |J| of a row, relative to the largest, below which it consists of rounding errors
+TINY = 1e-300  # instead of zero in a denominator
+HELD = 1e-11  # residual of rows that hold, relative to |J| |x|
+SETTLED = 1e-7  # relative change of x in a pass, below which rows that do not hold contradict each other
+PASSES = 40  # solutions with shifted references, at most
+DECREASE = 0.1  # of the residual in a pass, above which R becomes smaller by this factor, ...
+SMALLEST_FACTOR = 1e-4  # ... down to this one
+LARGEST_RESIDUAL = 1e-6  # relative to |J| |x|, above which the rows do not hold after the last pass
 BALANCE = 1e-6  # largest residual of the force balance of a solution, relative to the forces in it
-ROUNDING = 1e-14  # of a row's residual, relative to x; its force has the rounding error ROUNDING / R
+ROUNDING = 1e-14  # of a row's residual, relative to |J| |x|; its force has the rounding error ROUNDING / R
 
 
 class Displacement(NamedTuple):
@@ -85,15 +93,13 @@ def displacement(
     q = kinematics.q
     considered = problem.priorities[:priorities] or [[]]
     levels = [_level(problem, numbers, kinematics, targets, damping) for numbers in considered]
-    scale = max([1.0, *(float(w) ** 2 for level in levels for rows in level.rows for w in rows.weight)])
-    R = COMPLIANCE / scale
     bounds = step_bounds(problem, q, h)
-    limits = [*bound_rows(problem, bounds, q, R), *avoidance_rows(problem, kinematics, R)]
+    limits = [*bound_rows(problem, bounds, q), *avoidance_rows(problem, kinematics)]
     held = [(rows.J, rows.e) for rows in loop_rows(problem, kinematics)]
     failed: Any = 0.0 > 1.0
     x = np.zeros(problem.mechanism.nv)
     for number, level in enumerate(levels):
-        x, level_failed = _solved(problem, level, held, limits, R)
+        x, level_failed = _solved(problem, level, held, limits)
         failed = logical_or(failed, level_failed)
         if number + 1 < len(levels):
             held += [(rows.J, rows.J @ x) for rows in level.rows]
@@ -132,11 +138,7 @@ def _level(
 
 
 def _solved(
-    problem: WholeBodyProblem,
-    level: Level,
-    held: list[tuple[np.ndarray, Any]],
-    limits: list[Rows],
-    R: float,
+    problem: WholeBodyProblem, level: Level, held: list[tuple[np.ndarray, Any]], limits: list[Rows]
 ) -> tuple[np.ndarray, Any]:
     """The displacement of one priority and whether the solver failed."""
     nv = problem.mechanism.nv
@@ -149,38 +151,102 @@ def _solved(
         plain_rows(f"task {k}", "equality", own.J, gain * own.e, list(1 / own.weight**2))
         for k, (own, gain) in enumerate(zip(level.rows, level.gains, strict=True))
     ]
-    fixed = [plain_rows(f"held {k}", "equality", J, b, [R] * len(J)) for k, (J, b) in enumerate(held)]
-    rows = concatenated([*soft, *fixed, *limits], nv)
-    first = sum(len(part) for part in soft)
-    if first == len(rows):
-        found = newton(gauss, rows)
-        return found.acceleration, logical_or(found.failed, _is_unbalanced(gauss, rows, found, R))
+    fixed = [plain_rows(f"held {k}", "equality", J, b) for k, (J, b) in enumerate(held)]
+    tasks, strict = concatenated(soft, nv), concatenated([*fixed, *limits], nv)
+    if not len(strict):
+        found = newton(gauss, tasks)
+        return found.acceleration, logical_or(found.failed, _Balance.of(gauss, tasks).is_violated(found))
+    return _held(gauss, tasks, strict.replaced(R=_compliances(level, tasks, strict)))
 
-    def unfinished(carry: Any) -> Any:
-        _, _, failed, passes = carry
-        return logical_or(
-            passes < HOLDING_PASSES, logical_and(failed, passes < HOLDING_PASSES + FURTHER_PASSES)
-        )
 
-    def shifted(carry: Any) -> Any:
-        aref, x, _, passes = carry
-        now = rows.replaced(aref=np.concatenate([rows.aref[:first], aref]))
-        found = newton(gauss, now, start=x)
-        failed = logical_or(found.failed, _is_unbalanced(gauss, rows, found, R))
+def _compliances(level: Level, tasks: Rows, strict: Rows) -> np.ndarray:
+    """R of rows that must hold: sum_k J_k^2 / (S_k / TASK_COMPLIANCE + M_k / FREE_COMPLIANCE), with the
+    diagonals S of the Hessian of the tasks and M of that of damping and postures.
+    """
+    S = [sum((J * J / R for J, R in zip(J_k, tasks.R, strict=True)), start=0.0) for J_k in tasks.J.T]
+    stiffness = [s / TASK_COMPLIANCE + d / FREE_COMPLIANCE for s, d in zip(S, level.diagonal, strict=True)]
+    inverse = [1 / k for k in stiffness]
+    R = [sum((J * J * w for J, w in zip(row, inverse, strict=True)), start=0.0) for row in strict.J]
+    largest = maximum(max_abs(R), TINY)
+    return scalar_array([where(value > SMALLEST_ROW**2 * largest, value, largest) for value in R])
+
+
+class _Pass(NamedTuple):
+    """A solution x (nv,) of the method of multipliers, and the forces f (n,) of the rows that must hold.
+
+    factor: of R. largest: the largest displacement so far. residual: b - J x of these rows, of inactive ones
+    R times their change of force, relative to |J| and `largest`. change: of x in this pass, relative to
+    `largest`. failed: whether Newton's method has ended before the solution. passes: their number.
+    """
+
+    x: np.ndarray
+    f: np.ndarray
+    factor: Any
+    largest: Any
+    residual: Any
+    change: Any
+    failed: Any
+    passes: Any
+
+
+def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, Any]:
+    """The displacement for which the rows `strict` hold, and whether the solver failed."""
+    rows, first = concatenated([tasks, strict], len(gauss.a_free)), len(tasks)
+    balance = _Balance.of(gauss, rows)
+    sizes = balance.sizes[first:]
+    smallest = maximum(SMALLEST_ROW * max_abs(sizes), TINY)
+    weights = [1 / maximum(size, smallest) for size in sizes]
+
+    def is_settled(s: _Pass) -> Any:
+        return logical_and(s.change <= SETTLED, DECREASE * s.factor < SMALLEST_FACTOR)
+
+    def unfinished(s: _Pass) -> Any:
+        over = logical_or(s.residual <= HELD, is_settled(s))
+        return logical_and(logical_or(logical_not(over), s.failed), s.passes < PASSES)
+
+    def shifted(s: _Pass) -> _Pass:
+        R = s.factor * strict.R
         # the reference of rows that must hold: b + R f
-        return rows.aref[first:] + R * found.force[first:], found.acceleration, failed, passes + 1
+        aref = np.concatenate([tasks.aref, strict.aref + R * s.f])
+        found = newton(gauss, rows.replaced(aref=aref, R=np.concatenate([tasks.R, R])), start=s.x)
+        x, f = found.acceleration, found.force[first:]
+        largest = maximum(s.largest, maximum(max_abs(x), TINY))
+        residual = max_abs(R * (f - s.f) * weights) / largest
+        slow = residual > DECREASE * s.residual
+        factor = where(slow, maximum(DECREASE * s.factor, SMALLEST_FACTOR), s.factor)
+        failed = logical_or(found.failed, balance.is_violated(found, s.factor))
+        return _Pass(x, f, factor, largest, residual, max_abs(x - s.x) / largest, failed, s.passes + 1)
 
-    start = rows.aref[first:], x_free, 0.0 > 1.0, 0.0
-    _, x, failed, _ = while_loop(unfinished, shifted, start)
-    return x, failed
+    never, x = 0.0 > 1.0, gauss.a_free
+    start = _Pass(x, np.zeros(len(strict)), 1.0, max_abs(x), np.inf, np.inf, never, 0.0)
+    last = while_loop(unfinished, shifted, start)
+    lost = logical_and(last.residual > LARGEST_RESIDUAL, logical_not(is_settled(last)))
+    return last.x, logical_or(last.failed, lost)
 
 
-def _is_unbalanced(gauss: GaussProblem, rows: Rows, found: Solution, R: float) -> Any:
-    """Whether M (x - x_free) differs from J^T f: the solver has ended before the solution."""
-    smooth = gauss.M @ (found.acceleration - gauss.a_free)
-    rounding = ROUNDING / R * max_abs(found.acceleration)
-    allowed = BALANCE * (max_abs(smooth) + max_abs(found.force)) + rounding
-    return max_abs(smooth - rows.J.T @ found.force) > allowed
+class _Balance(NamedTuple):
+    """The balance M (x - x_free) = J^T f of rows of the size |J| (n,).
+
+    rounding: the error of J^T f for a unit x.
+    """
+
+    gauss: GaussProblem
+    J: np.ndarray
+    sizes: list[Any]
+    rounding: Any
+
+    @staticmethod
+    def of(gauss: GaussProblem, rows: Rows) -> _Balance:
+        sizes = [sum((absolute(J) for J in row), start=0.0) for row in rows.J]
+        stiffness = [size * size / R for size, R in zip(sizes, rows.R, strict=True)]
+        return _Balance(gauss, rows.J, sizes, ROUNDING * max_abs(stiffness))
+
+    def is_violated(self, found: Solution, factor: Any = 1) -> Any:
+        """Whether the solver has ended before the solution, where R is `factor` times that of the rows."""
+        smooth = self.gauss.M @ (found.acceleration - self.gauss.a_free)
+        force = max_abs(found.force * self.sizes)
+        allowed = BALANCE * (max_abs(smooth) + force) + self.rounding / factor * max_abs(found.acceleration)
+        return max_abs(smooth - self.J.T @ found.force) > allowed
 
 
 def _held_posture(problem: WholeBodyProblem, number: int, x: np.ndarray) -> list[tuple[np.ndarray, Any]]:

@@ -91,7 +91,7 @@ def step_bounds(problem: WholeBodyProblem, q: Any, h: Any) -> list[StepBounds]:
     return found
 
 
-def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any, R: float) -> list[Rows]:
+def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any) -> list[Rows]:
     """One-sided rows of the bounds, x_k >= lower and -x_k >= -upper, and of the angles of ball joints."""
     nv, parts = problem.mechanism.nv, []
     unit = np.eye(nv, dtype=int)
@@ -100,14 +100,14 @@ def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any, 
         ends = [(J, b) for J, b in ends if not (isinstance(b, float) and np.isinf(b))]
         if ends:
             J, b = zip(*ends, strict=True)
-            parts.append(plain_rows(f"limit {k}", "limit", np.array(J), list(b), [R] * len(ends)))
+            parts.append(plain_rows(f"limit {k}", "limit", np.array(J), list(b)))
     for coordinates, velocities, largest in problem.limited_balls:
         # largest - |phi| - (phi / |phi|) . x >= 0 with the rotation vector phi
         phi = logarithm(q[coordinates])
         angle = sqrt(maximum(phi @ phi, 1e-300))
         J = np.zeros((1, nv), int).astype(object)
         J[0, velocities] = [-x / angle for x in phi]
-        parts.append(plain_rows(f"limit of {coordinates}", "limit", J, [angle - largest], [R]))
+        parts.append(plain_rows(f"limit of {coordinates}", "limit", J, [angle - largest]))
     return parts
 
 
@@ -125,7 +125,7 @@ def within_ball_limits(problem: WholeBodyProblem, q: Any) -> np.ndarray:
     return values
 
 
-def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics, R: float) -> list[Rows]:
+def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics) -> list[Rows]:
     """One-sided rows J x >= gain (distance - d) of the pairs of shapes that keep a distance."""
     parts = []
     for number, (item, a, b) in enumerate(problem.avoidance):
@@ -134,11 +134,11 @@ def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics, R: float) 
         missing = item.distance - d
         # a pair that is too near has the whole way to go
         aref = where(missing > 0, missing, item.gain * missing)
-        row = plain_rows(f"distance {number}", "limit", J.reshape(1, -1), [aref], [R])
+        row = plain_rows(f"distance {number}", "limit", J.reshape(1, -1), [aref])
         parts.append(row.replaced(active=np.array([less(d, detected)])))
     return parts
 
 
-def plain_rows(name: str, kind: str, J: np.ndarray, aref: Any, R: Sequence[float]) -> Rows:
-    """Rows without stabilisation: J x = aref, or J x >= aref, with the regularisation R."""
+def plain_rows(name: str, kind: str, J: np.ndarray, aref: Any, R: Sequence[float] | float = 0) -> Rows:
+    """Rows without stabilisation: J x = aref, or J x >= aref, with the regularisation R, by default none."""
     return rows_of_kind(name, kind, J, list(aref), R=R)
