@@ -464,3 +464,20 @@ def test_inactive_equalities_keep_their_names(tmp_path):
     assert {model.equality(k).name: model.eq_active0[k] for k in range(model.neq)} == {"point": 0, "pose": 1}
     again = zw.load(tmp_path / "pair.xml")
     assert [c.name for c in again.inactive_constraints] == ["point"]
+
+
+def test_couplings_that_are_switched_on_in_mujoco_hold_at_the_written_default_configuration(tmp_path):
+    """The references move to `home`, and an inactive coupling with them: b = 0.1 + 0.7 a in MuJoCo, too."""
+    kinds = {"mass": 1, "com": (0.3, 0, 0), "inertia": (0.1, 0.1, 0.1)}
+    bodies = [zw.Body(x, zw.Revolute(x, (0, 1, 0)), **kinds) for x in "abc"]
+    same = {"joint": "b", "to": "a", "coefficients": (0.1, 0.7), "softness": zw.Softness()}
+    m = zw.Mechanism("m", bodies, constraints=[zw.JointCoupling("", **same)],
+                     inactive_constraints=[zw.JointCoupling("", **same)], home=(0.4, -0.6, 0))  # fmt: skip
+    n = rewritten(m, tmp_path)
+    assert (len(n.constraints), len(n.inactive_constraints)) == (1, 1)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = mujoco.MjData(model)
+    data.eq_active[:] = 1
+    data.qpos[:] = 0.2, 0.1 + 0.7 * 0.2, 0
+    mujoco.mj_forward(model, data)
+    close(data.efc_pos[:2], (0, 0), "residuals")

@@ -269,6 +269,16 @@ def test_a_joint_has_one_mimic_and_no_cycle(tmp_path):
     assert len(rewritten(m, tmp_path, strict=False).constraints) == 1
 
 
+def test_inactive_constraints_are_named_in_the_report(tmp_path):
+    """Also those of tendons, which URDF does not have either."""
+    body = zw.Body("a", zw.Revolute("a"), mass=1, inertia=(1, 1, 1))
+    coupling = zw.TendonCoupling("wire", "t", None, (0.1,), zw.Softness())
+    m = zw.Mechanism(bodies=(body,), tendons=(zw.Tendon("t", {"a": 1}),), inactive_constraints=(coupling,))
+    report = zw.write_urdf(m, tmp_path / "m.urdf", strict=False)
+    assert "inactive_constraints: 'wire'" in {note.where for note in report.of_kind("ignored")}
+    mujoco.MjModel.from_xml_path(str(tmp_path / "m.urdf"))
+
+
 def test_symbols_without_values_are_named(tmp_path):
     with pytest.raises(ParameterError, match="URDF contains numbers only"):
         zw.write_urdf(furuta(), tmp_path / "m.urdf", strict=False)

@@ -62,7 +62,7 @@ def with_elementary_joints(
     renamed = {name: tuple(part.name for part in found) for name, found in parts.items()}
     forces, tendons = _forces_on(mechanism, renamed)
     screws = {j.name: j.joint for j in mechanism.joints if j.name in parts and isinstance(j.joint, Screw)}
-    taken = UniqueNames({c.name for c in mechanism.constraints})
+    taken = UniqueNames({c.name for c in (*mechanism.constraints, *mechanism.inactive_constraints)})
     couplings = tuple(
         JointCoupling(taken.new(f"pitch of {name}"), renamed[name][1], name, (0, screw.pitch))
         for name, screw in screws.items()
@@ -230,19 +230,19 @@ def _chain(
 def with_references(mechanism: Mechanism, references: Mapping[str, Any]) -> Mechanism:
     """The mechanism in which the joints with one coordinate have other references.
 
-    references: by joint. The poses of bodies, the axes of joints and the couplings change accordingly. On a
-    body, a revolute or screw joint must not follow one with several coordinates.
+    references: by joint. The poses of bodies, the axes of joints and the couplings, active or not, change
+    accordingly. On a body, a revolute or screw joint must not follow one with several coordinates.
     """
     old = {j.name: j.joint.reference for j in mechanism.joints}
     moved = {name for name, value in references.items() if value != old[name]}
     if not moved:
         return mechanism
     bodies = [_rereferenced(body, references) for body in mechanism.bodies]
-    constraints = [
-        _shifted_coupling(c, old, references) if isinstance(c, JointCoupling) else c
-        for c in mechanism.constraints
-    ]
-    return mechanism.replace(bodies=bodies, constraints=constraints)
+    constraints, inactive = (
+        [_shifted_coupling(c, old, references) if isinstance(c, JointCoupling) else c for c in group]
+        for group in (mechanism.constraints, mechanism.inactive_constraints)
+    )
+    return mechanism.replace(bodies=bodies, constraints=constraints, inactive_constraints=inactive)
 
 
 def _rereferenced(body: Body, references: Mapping[str, Any]) -> Body:

@@ -43,8 +43,8 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     m = mechanism.replace(
         sensors=(),
         cameras=(),
-        constraints=constraints, forces=forces, tendons=(), contacts=(), keyframes=(), home=None,
-        gravity=GRAVITY, options=Options(),
+        constraints=constraints, inactive_constraints=(), forces=forces, tendons=(), contacts=(),
+        keyframes=(), home=None, gravity=GRAVITY, options=Options(),
     )  # fmt: skip
     for joint in m.joints:
         if joint.kind == "screw":

@@ -17,12 +17,12 @@ PAIR_NUMBERS = ("condim", "friction", "solref", "solimp", "margin", "gap")
 def equality_nodes(out: MjcfOutput) -> list[XmlElement]:
     """The elements of <equality>. A Connect is between sites, which need not coincide by default."""
     found = []
-    inactive = out.mechanism.inactive_constraints
-    for c in (*out.mechanism.constraints, *inactive):
+    groups = ((out.mechanism.constraints, True), (out.mechanism.inactive_constraints, False))
+    for c, active in ((c, active) for group, active in groups for c in group):
         common = {
             "name": out.name("constraint", c.name) if c.name else None,
             **softness_attributes(c.softness),
-            "active": "false" if c in inactive or c.active == 0 else None,
+            "active": None if active and c.active == 1 else "false",
         }
         found.append(_equality(out, c, common))
     return found
