@@ -481,3 +481,20 @@ def test_couplings_that_are_switched_on_in_mujoco_hold_at_the_written_default_co
     data.qpos[:] = 0.2, 0.1 + 0.7 * 0.2, 0
     mujoco.mj_forward(model, data)
     close(data.efc_pos[:2], (0, 0), "residuals")
+
+
+def test_inactive_constraints_that_mjcf_cannot_say_are_refused(tmp_path):
+    """As active ones are: something else would act where `eq_active` or a parameter switches them on."""
+    bodies = [zw.Body(x, zw.Revolute(x, (0, 1, 0)), mass=1, inertia=(1, 1, 1)) for x in "ab"]
+    soft = zw.Softness((0.03, 0.9))
+    unknown = (
+        zw.JointCoupling("sextic", "b", "a", (0, 1, 0, 0, 0, 2.0), soft),
+        zw.Distance("rod", ("a", (0, 0, 0)), ("b", (1, 0, 0)), 1, soft),
+    )
+    hard = zw.JointCoupling("hard", "b", "a", (0, 1, 0, 0, 0, 0))
+    m = zw.Mechanism("m", bodies, inactive_constraints=(*unknown, hard))
+    with pytest.raises(FormatError, match=r"(?s)'sextic': a polynomial.*'rod': MJCF has no.*'hard'.*hard"):
+        zw.write_mjcf(m, tmp_path / "m.xml")
+    assert [c.name for c in rewritten(m, tmp_path, strict=False).inactive_constraints] == ["hard"]
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    assert [model.equality(k).name for k in range(model.neq)] == ["hard"] and not model.eq_active0[0]

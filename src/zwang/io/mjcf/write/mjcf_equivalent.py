@@ -43,10 +43,7 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     Its joints are revolute, prismatic, ball or free, their references are the default configuration, and its
     bodies are in depth-first order. Each note of kind "unsupported" is on a part that is missing or softer.
     """
-    m = mechanism.replace(
-        constraints=tuple(kept for c in mechanism.constraints for kept in _constraint(c, notes)),
-    )
-    m = _with_forces(m, notes)
+    m = _with_forces(_with_equalities(mechanism, notes), notes)
     for joint in m.joints:
         if joint.kind == "screw":
             notes.unsupported(
@@ -63,7 +60,7 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
             )
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
-    m = m.replace(constraints=tuple(kept for c in m.constraints for kept in _constraint(c, None)))
+    m = _with_equalities(m, None)  # as the couplings of screw joints are hard
     m, added = with_split_bodies(m, _groups)
     for name, new in added.items():
         notes.changed(f"its joints are on the further bodies {', '.join(map(repr, new))}", f"body {name!r}")
@@ -79,6 +76,15 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
 
 
 # ---------------------------------------------------------------------------------------- constraints
+
+
+def _with_equalities(m: Mechanism, notes: ExportNotes | None) -> Mechanism:
+    """The mechanism with constraints, active or not, as MJCF has them; without notes, silently."""
+    constraints, inactive = (
+        tuple(kept for c in group for kept in _constraint(c, notes))
+        for group in (m.constraints, m.inactive_constraints)
+    )
+    return m.replace(constraints=constraints, inactive_constraints=inactive)
 
 
 def _constraint(c: Any, notes: ExportNotes | None) -> list[Any]:
