@@ -323,6 +323,37 @@ def test_bodies_with_joints_that_a_body_of_mjcf_cannot_have(tmp_path):
     assert zw.ContactExclude(("a", "b")) in n.contacts  # they are parent and child no longer
 
 
+@pytest.mark.parametrize("flags", [(), ("filterparent",)])
+def test_bodies_on_a_chain_have_the_contacts_that_mujoco_finds_without_it(flags, tmp_path):
+    """Spheres around one point, on bodies that are fixed to a moving parent, to a mocap body, to the world,
+    and to their children, which move by a ball joint, or by a ball and a hinge that need two bodies.
+    """
+    kinds = {"mass": 1, "inertia": (1, 1, 1)}
+
+    def contacts(*more):
+        bodies = []
+        for root, joint in (("p", zw.Revolute("p")), ("m", zw.Fixed()), ("w", zw.Fixed())):
+            child, name = (zw.Ball(f"{root}.ball"), *(zw.Revolute(f"{root}.{x}") for x in more)), f"{root}2"
+            bodies += [
+                zw.Body(root, joint, geometry=(zw.Sphere(0.1),), mocap=root == "m", **kinds),
+                zw.Body(f"{root}1", parent=root, geometry=(zw.Sphere(0.2, name=f"{root}1"),), **kinds),
+                zw.Body(name, child, root, geometry=(zw.Sphere(0.3),), **kinds),
+                zw.Body(f"{root}3", parent=name, geometry=(zw.Sphere(0.4, name=f"{root}3"),), **kinds),
+            ]
+        given = (zw.ContactPair("pair", ("p1", "p3")), zw.ContactExclude(("p2", "p")))
+        options = zw.Options(disabled=flags)
+        zw.write_mjcf(zw.Mechanism("m", bodies, contacts=given, options=options), tmp_path / "m.xml")
+        model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        found = [[model.body(model.geom_bodyid[g]).name for g in c.geom] for c in data.contact]
+        return sorted(map(sorted, found))
+
+    found = contacts("hinge")
+    assert found == contacts() and ["p1", "p3"] in found and ["w", "w2"] in found
+    assert (["p", "p3"] in found) == bool(flags)
+
+
 def test_equal_ends_of_a_range_differ_by_a_rounding_error(tmp_path):
     joint = zw.Revolute("j", limits=(0.5, 0.5), actuator_range=(0, 0))
     m = zw.Mechanism(bodies=(zw.Body("b", joint, mass=1, inertia=(1, 1, 1)),))

@@ -169,27 +169,41 @@ def with_split_bodies(
     """The mechanism with the joints of a body on a chain of massless bodies, as `groups` divides them.
 
     axes_at_origin: place the frame of each body with a joint on the axis; the body itself, where its frame
-    is elsewhere, is fixed to the last body of the chain. Where contacts between a body and its parent were
-    excluded, they still are. Returns the mechanism, and the names of the new bodies by body.
+    is elsewhere, is fixed to the last body of the chain. Contacts that are excluded because one shape is
+    fixed to the parent of the other still are, explicitly. Returns the mechanism, and the names of the new
+    bodies by body.
     """
     names = UniqueNames({"world", *(b.name for b in mechanism.bodies), *(f.name for f in mechanism.frames)})
     bodies: list[Body] = []
     added: dict[str, tuple[str, ...]] = {}
-    excludes = []
-    by_name = {body.name: body for body in mechanism.bodies}
+    excludes: list[ContactExclude] = []
     for body in mechanism.bodies:
         chain = _chain(body, groups(body.joints), names, axes_at_origin)
         bodies += chain
         if len(chain) > 1:
             added[body.name] = tuple(b.name for b in chain[:-1])
-            parent = by_name.get(body.parent)
-            if parent is not None and parent.geometry and body.geometry:
-                excludes.append(ContactExclude((body.parent, body.name)))
+            excludes += _parent_excludes(mechanism, body)
     if not added:
         return mechanism, {}
-    if "filterparent" in mechanism.options.disabled:
-        excludes = []
     return mechanism.replace(bodies=bodies, contacts=(*mechanism.contacts, *excludes)), added
+
+
+def _parent_excludes(mechanism: Mechanism, body: Body) -> list[ContactExclude]:
+    """The exclusions of contacts between what is fixed to a body and what is fixed to its parent, where the
+    parent filter excludes them: the world is no parent, but a mocap body is.
+    """
+    by_name = {b.name: b for b in mechanism.bodies}
+    root = body.parent
+    while root in by_name and not by_name[root].joints and not by_name[root].mocap:
+        root = by_name[root].parent
+    if root not in by_name or "filterparent" in mechanism.options.disabled:
+        return []
+    given = {frozenset(c.bodies) for c in mechanism.contacts if isinstance(c, ContactExclude)}
+    parents, children = (
+        [name for name in rigid_group(mechanism.bodies, start) if by_name[name].geometry]
+        for start in (root, body.name)
+    )
+    return [ContactExclude((a, b)) for a in parents for b in children if frozenset((a, b)) not in given]
 
 
 def _chain(
