@@ -269,6 +269,26 @@ def test_a_joint_has_one_mimic_and_no_cycle(tmp_path):
     assert len(rewritten(m, tmp_path, strict=False).constraints) == 1
 
 
+@pytest.mark.parametrize(
+    ("effort", "given", "read"),
+    [
+        (2.0, (-2, 2), (-2, 2)), (None, (-2, 2), (-2, 2)), (0, None, None), (np.inf, None, None),
+        (2.0, None, (-2, 2)), (2.0, (-1, 3), (-2, 2)), (None, (0, 0), None), (0, (0, 0), None),
+    ],
+)  # fmt: skip
+def test_effort_limits_are_the_actuator_ranges_that_mujoco_reads(effort, given, read, tmp_path):
+    """An effort limit that does not act on the joint, or a range of other ends, is refused."""
+    joint = zw.Revolute("j", limits=(-1, 1), velocity_limit=3.0, effort_limit=effort, actuator_range=given)
+    m = zw.Mechanism(bodies=(zw.Body("b", joint, mass=1, inertia=(1, 1, 1)),))
+    if given != read:
+        with pytest.raises(FormatError, match="joint 'j': a URDF has one effort limit"):
+            zw.write_urdf(m, tmp_path / "m.urdf")
+    zw.write_urdf(m, tmp_path / "m.urdf", strict=given == read)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.urdf"))
+    limited = model.jnt_actfrclimited[0] and model.jnt_actfrcrange[0, 1] < 1e10
+    assert (tuple(model.jnt_actfrcrange[0]) if limited else None) == read
+
+
 def test_inactive_constraints_are_named_in_the_report(tmp_path):
     """Also those of tendons, which URDF does not have either."""
     body = zw.Body("a", zw.Revolute("a"), mass=1, inertia=(1, 1, 1))

@@ -155,15 +155,7 @@ class _UrdfWriter:
 
     def _limit(self, joint: MovingJoint) -> tuple[XmlElement | None, str]:
         """The element <limit>, if there is one, and the type of the joint."""
-        effort = joint.effort_limit
-        if effort is None and joint.actuator_range is not None:
-            effort = joint.actuator_range[1]
-        if joint.actuator_range not in (None, (-effort, effort)) if effort is not None else False:
-            self.notes.unsupported(
-                f"joint {joint.name!r}",
-                f"a URDF has one effort limit, and the actuator range is {joint.actuator_range}",
-                f"the effort limit is {effort}",
-            )
+        effort = self._effort(joint)
         if joint.actuator_gravity_compensation:
             self.notes.unsupported(
                 f"joint {joint.name!r}", "URDF has no gravity compensation by actuators", "it is omitted"
@@ -184,6 +176,23 @@ class _UrdfWriter:
             numbers = {name: min(max(value, -UNLIMITED), UNLIMITED) if math.isinf(value) else value
                        for name, value in numbers.items()}  # fmt: skip
         return XmlElement("limit", numbers), kind
+
+    def _effort(self, joint: MovingJoint) -> Any:
+        """The effort limit of a joint, which readers make its actuator range, unless it is 0 or infinite."""
+        own = joint.actuator_range if joint.actuator_range != (-math.inf, math.inf) else None
+        effort = joint.effort_limit
+        if effort is None and joint.actuator_range is not None:
+            effort = joint.actuator_range[1]
+        unlimited = effort is None or effort in (0, math.inf) or joint.nq > 1
+        read = None if unlimited else (-effort, effort)
+        if own != read:
+            self.notes.unsupported(
+                f"joint {joint.name!r}",
+                f"a URDF has one effort limit, which is read as the actuator range {read}, and that of the "
+                f"joint is {own}",
+                f"the effort limit is {effort}",
+            )
+        return effort
 
     def _note_rest(self, joint: MovingJoint) -> None:
         """Notes on the numbers of a joint that URDF does not have."""
