@@ -354,6 +354,26 @@ def test_bodies_on_a_chain_have_the_contacts_that_mujoco_finds_without_it(flags,
     assert (["p", "p3"] in found) == bool(flags)
 
 
+@pytest.mark.parametrize("x", [0.7, -0.7])
+def test_polynomial_springs_on_differences_of_joints_are_tendons_in_mujoco(x, tmp_path):
+    """tau = -(k1 x + k2 x^2 + k3 x^3) for x of either sign, also of a second spring on a joint."""
+    bodies = [zw.Body(n, zw.Prismatic(n, (1, 0, 0)), mass=1, inertia=(1, 1, 1)) for n in "abc"]
+    k, c = (3.0, 0.5, 2.0), (1.0, -0.4)
+    springs = (zw.Spring("b", k, 0.2, relative_to="a"), zw.Spring("c", 5.0), zw.Spring("c", c, -0.3))
+    m = zw.Mechanism("m", bodies, forces=springs)
+    n = rewritten(m, tmp_path)
+    assert [t.higher_stiffness for t in n.tendons] == [k[1:], c[1:]]
+    q = 0.1, 0.1 + 0.2 + x, -0.3 + x
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    mujoco.mj_forward(model, data)
+    f, g = (sum(k * x**p for p, k in enumerate(ks, 1)) for ks in (k, c))
+    close(data.qfrc_passive, (f, -f, -g - 5 * q[2]), "passive forces")
+    with pytest.raises(FormatError, match="the spring on joint 'b': a spring of MJCF has at most 3 coeff"):
+        zw.write_mjcf(m.replace(forces=[replace(springs[0], stiffness=(1, 2, 3, 4))]), tmp_path / "m.xml")
+
+
 def test_equal_ends_of_a_range_differ_by_a_rounding_error(tmp_path):
     joint = zw.Revolute("j", limits=(0.5, 0.5), actuator_range=(0, 0))
     m = zw.Mechanism(bodies=(zw.Body("b", joint, mass=1, inertia=(1, 1, 1)),))

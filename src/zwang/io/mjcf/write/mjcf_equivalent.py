@@ -172,14 +172,14 @@ def _spring_tendon(m: Mechanism, spring: Spring, names: UniqueNames, notes: Expo
     if m.joint(spring.joint).joint.nv > 1:
         notes.unsupported(where, "a ball or free joint of MJCF has one spring")
         return []
-    if len(spring.stiffness) > 1:  # type: ignore[arg-type]
-        notes.unsupported(where, "a tendon of MJCF has a linear spring", "it is linear")
+    stiffness, *higher = _spring(spring, notes).stiffness  # type: ignore[misc]
     ends = [(spring.joint, 1)] + ([(spring.relative_to, -1)] if spring.relative_to else [])
     tendon = Tendon(
         names.new(f"spring on {spring.joint}"),
         joints=tuple(ends),  # type: ignore[arg-type]
-        stiffness=spring.stiffness[0],  # type: ignore[index]
+        stiffness=stiffness,
         spring_length=(spring.rest, spring.rest),
+        higher_stiffness=tuple(higher),
     )
     notes.changed(f"it is written as the tendon {tendon.name!r}", where)
     return [tendon]
