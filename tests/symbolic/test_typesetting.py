@@ -6,11 +6,12 @@ import html as html_text
 import re
 
 import pytest
+import sympy as sp
 
 import zwang as zw
 from tests.viewer.scenes import HOSTILE, Elements
 from zwang.mechanism.samples import four_bar, furuta
-from zwang.symbolic import typesetting
+from zwang.symbolic import latex_names, typesetting
 
 
 def formulas(text: str) -> list[str]:
@@ -75,3 +76,30 @@ def test_definitions_are_typeset_otherwise_than_coordinates_of_their_name():
     e = zw.equations(zw.Mechanism("double", links, gravity=(0, 0, -9.81)), form="cse")
     written = [typesetting.to_latex(s, e.symbols.latex) for s in (*e.q, *(s for s, _ in e.definitions))]
     assert len(set(written)) == len(written)
+
+
+def test_names_that_differ_are_typeset_otherwise():
+    """Parameters, coordinates, velocities, accelerations and inputs whose names differ by `_` alone."""
+    m = sp.symbols("m1 m_1", positive=True)
+    links = [
+        zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), above, mass=mass, com=(0, 0, -1))
+        for name, above, mass in zip(("theta1", "theta_1"), ("world", "theta1"), m, strict=True)
+    ]
+    motors = [zw.Motor("tau_1", "theta1"), zw.Motor("tau1", "theta_1"), zw.Motor("tau2", "theta1")]
+    machine = zw.Mechanism("double", links, forces=motors, gravity=(0, 0, -9.81))
+    e = zw.equations(machine)
+    s = e.symbols
+    symbols = (*m, *s.q, *s.v, *s.u_dot, *s.inputs.values())
+    written = [typesetting.to_latex(x, s.latex) for x in symbols]
+    assert len(set(written)) == len(written) == 11
+    assert all(text in e.latex() for text in written if text not in map(s.latex.get, s.v))
+    assert s.latex[s.inputs["tau2"]] == r"\tau_{2}" and s.latex[s.q[0]] == r"\text{theta1}"
+    linear = zw.linearize(machine, [0, 0]).latex()
+    assert r"\text{m1}" in linear and r"\text{m\_1}" in linear and "m_{1}" not in linear
+
+
+def test_names_alone_with_their_symbol_are_typeset_by_it():
+    names = ("a1", "a_1", "a_2", "alpha", "a b", "a b\x00", "x_1_2", "x1_2")
+    found = latex_names.latex_symbols(names)
+    assert len(set(found.values())) == len(names)
+    assert (found["a_2"], found["alpha"], found["a b"]) == ("a_{2}", r"\alpha", r"\text{a b}")

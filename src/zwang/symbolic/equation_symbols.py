@@ -12,8 +12,9 @@ from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic import latex_names
+from zwang.mechanism.serialization import symbols_in
 from zwang.symbolic.friction_equations import load_names
+from zwang.symbolic.latex_names import latex_symbols
 
 
 @renamed_attributes(sizes="force_magnitudes")
@@ -23,8 +24,8 @@ class EquationSymbols:
 
     q: coordinates. v: generalised velocities. u, u_dot: independent velocities and their rates. inputs: by
     name. time: for constraints that depend on it. force_magnitudes: N_NAME of each constraint with a
-    non-ideal force or Coulomb friction, and of each joint with Coulomb friction. latex: how symbols are
-    typeset.
+    non-ideal force or Coulomb friction, and of each joint with Coulomb friction. latex: how these symbols and
+    the parameters are typeset, which is different for each.
     """
 
     q: tuple[sp.Symbol, ...]
@@ -53,17 +54,14 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     q = tuple(sp.Symbol(name, **real) for name in mechanism.coordinate_names)
     v = tuple(sp.Symbol(f"{name}_dot", **real) for name in mechanism.speed_names)
     by_name = dict(zip(mechanism.speed_names, v, strict=True))
-    u, u_dot, latex = [], [], {s: latex_names.latex_symbol(s.name) for s in q}
-    latex |= {s: rf"\dot{{{latex_names.latex_symbol(n)}}}" for n, s in by_name.items()}
+    u, u_dot, dotted = [], [], {s: (r"\dot", name) for name, s in by_name.items()}
     for speed in speeds:
         name = speed if isinstance(speed, str) else speed.name
         own = by_name[name] if isinstance(speed, str) else sp.Symbol(name, **real)
         rate = sp.Symbol(f"{name}_ddot" if isinstance(speed, str) else f"{name}_dot", **real)
-        dots = r"\ddot" if isinstance(speed, str) else r"\dot"
         u.append(own)
         u_dot.append(rate)
-        latex[rate] = rf"{dots}{{{latex_names.latex_symbol(name)}}}"
-        latex.setdefault(own, latex_names.latex_symbol(name))
+        dotted[rate] = (r"\ddot" if isinstance(speed, str) else r"\dot", name)
     loads = [c.constraint for c in mechanism.constraints if isinstance(c, NonIdeal)] + load_names(mechanism)
     magnitudes = {name: sp.Symbol(f"N_{name}", nonnegative=True) for name in loads}
     time = sp.Symbol("t", **real)
@@ -73,6 +71,11 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     taken += [*mechanism.symbols, *times, *(f"N_{name}" for name in _loads_of_two_kinds(mechanism))]
     _check_different(mechanism, taken)
     inputs = {n: sp.Symbol(own, **real) for n, own in _input_names(mechanism.inputs, taken).items()}
+    parameters = [s for s in symbols_in(mechanism) if str(s) in mechanism.symbols]
+    plain = [*q, *of_points, *magnitudes.values(), *inputs.values(), time, *parameters]
+    shown = latex_symbols([*(s.name for s in plain), *(name for _, name in dotted.values())])
+    latex = {s: shown[s.name] for s in plain}
+    latex |= {s: rf"{dots}{{{shown[name]}}}" for s, (dots, name) in dotted.items()}
     return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, time, magnitudes, latex)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": r"\^{}", "&": r"\&",
             "%": r"\%", "$": r"\$", "#": r"\#", "~": r"\~{}", "<": r"\textless{}",
@@ -22,6 +24,19 @@ def latex_symbol(name: str) -> str:
     indices = ([digits] if digits else []) + [_token(t) for t in tail]
     index = rf"_{{{', '.join(indices)}}}" if indices else ""
     return _token(letters) + index
+
+
+def latex_symbols(names: Iterable[str]) -> dict[str, str]:
+    """By name the LaTeX of names that occur together, which is different for each.
+
+    It is that of `latex_symbol`, unless several names have the same, as `m1` and `m_1` do; these are text.
+    """
+    symbols = {name: latex_symbol(name) for name in names}
+    counts = Counter(symbols.values())
+    return {
+        name: latex if counts[latex] == 1 else rf"\text{{{escaped(repr(name)[1:-1])}}}"
+        for name, latex in symbols.items()
+    }
 
 
 def _token(token: str) -> str:

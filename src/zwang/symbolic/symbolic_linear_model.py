@@ -25,6 +25,7 @@ from zwang.simulation.controls import control_names
 from zwang.symbolic import typesetting
 from zwang.symbolic.expression_forms import CSEForm, Definition, mechanism_in_scalars
 from zwang.symbolic.identical_zeros import identical_zeros
+from zwang.symbolic.latex_names import latex_symbols
 from zwang.symbolic.linear_matrices import (
     LinearisationState,
     Structure,
@@ -153,13 +154,15 @@ class SymbolicLinearModel:
         return "\\begin{aligned}\n" + "\n".join(self._lines()) + "\n\\end{aligned}"
 
     def _lines(self) -> list[str]:
-        lines = [
-            rf"{typesetting.to_latex(s, {})} &= {typesetting.to_latex(x, {})} \\" for s, x in self.definitions
-        ]
-        shown = "AB" if self.outputs == self.states else "ABCD"
-        matrices = [(letter, getattr(self, letter)) for letter in shown]
+        letters = "AB" if self.outputs == self.states else "ABCD"
+        matrices = [(letter, getattr(self, letter)) for letter in letters]
+        values = [*(x for _, x in self.definitions), *(matrix for _, matrix in matrices)]
+        symbols = set[sp.Symbol]().union(*map(free_symbols_in, values), (s for s, _ in self.definitions))
+        shown = latex_symbols(s.name for s in symbols)
+        latex = {s: shown[s.name] for s in symbols}
+        lines = [rf"{latex[s]} &= {typesetting.to_latex(x, latex)} \\" for s, x in self.definitions]
         return lines + [
-            rf"{letter} &= {typesetting.to_latex(matrix, {})} \\" for letter, matrix in matrices if matrix
+            rf"{letter} &= {typesetting.to_latex(matrix, latex)} \\" for letter, matrix in matrices if matrix
         ]
 
     def _repr_latex_(self) -> str:
