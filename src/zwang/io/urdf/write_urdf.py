@@ -183,8 +183,7 @@ class _UrdfWriter:
         effort = joint.effort_limit
         if effort is None and joint.actuator_range is not None:
             effort = joint.actuator_range[1]
-        unlimited = effort is None or effort in (0, math.inf) or joint.nq > 1
-        read = None if unlimited else (-effort, effort)
+        read = None if effort is None or effort in (0, math.inf) or joint.nq > 1 else (-effort, effort)
         if own != read:
             self.notes.unsupported(
                 f"joint {joint.name!r}",
