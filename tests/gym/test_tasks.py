@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import gymnasium
 import mujoco
 import numpy as np
@@ -121,3 +123,25 @@ def test_gymnasiums_checker_accepts_the_environments(name):
 def test_wrong_arguments_are_named():
     with pytest.raises(UnknownNameError, match="forward_reward_wait"):
         gymnasium.make("zwang/HalfCheetah-v5", forward_reward_wait=1.0)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_can_be_pickled(name):
+    environment = TASKS[name].environment()
+    copied = pickle.loads(pickle.dumps(environment))
+    assert copied.mechanism == environment.mechanism
+    found, expected = (e.initial_state(np.random.default_rng(2)) for e in (copied, environment))
+    assert all(np.array_equal(x, y) for x, y in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, lambda name: gymnasium.make_vec(name, num_envs=2)])
+def test_a_pickled_task_goes_on_with_the_same_bits(make):
+    env = make("zwang/InvertedPendulum-v5")
+    env.reset(seed=3)
+    action = np.full(env.action_space.shape, 0.1)
+    env.step(action)
+    copied = pickle.loads(pickle.dumps(env))
+    for _ in range(3):
+        for found, expected in zip(copied.step(action)[:4], env.step(action)[:4], strict=True):
+            assert np.array_equal(found, expected)
+    assert np.array_equal(copied.reset()[0], env.reset()[0])  # the generators are copied, too

@@ -33,6 +33,10 @@ def _has_fallen(s: WorldView, a: Arguments) -> Any:
     return less(0.2, absolute(s.q()[1]))
 
 
+def _pendulum_observation(s: WorldView, a: Arguments) -> list[Any]:
+    return [s.q(), s.v()]
+
+
 def _survival(s: WorldView, a: Arguments) -> dict[str, Any]:
     return {"reward_survive": where(_has_fallen(s, a), 0.0, 1.0)}
 
@@ -66,7 +70,7 @@ INVERTED_PENDULUM = Task(
     "inverted_pendulum.xml",
     2,
     arguments={"reset_noise_scale": 0.01},
-    observation=lambda s, a: [s.q(), s.v()],
+    observation=_pendulum_observation,
     reward=_survival,
     terminated=_has_fallen,
     initial_state=uniform_noise,

@@ -60,6 +60,14 @@ def _hopper_is_healthy(s: WorldView, a: Arguments) -> Any:
     return reduce(logical_and, state, _walker_is_healthy(s, a))
 
 
+def _walker_is_unhealthy(s: WorldView, a: Arguments) -> Any:
+    return unhealthy(_walker_is_healthy(s, a), a)
+
+
+def _hopper_is_unhealthy(s: WorldView, a: Arguments) -> Any:
+    return unhealthy(_hopper_is_healthy(s, a), a)
+
+
 def _hopper_reward(s: WorldView, a: Arguments) -> dict[str, Any]:
     return _forward_reward(s, a) | {"reward_survive": healthy_reward(_hopper_is_healthy(s, a), a)}
 
@@ -102,7 +110,7 @@ HOPPER = Task(
     skipped_positions=1,
     observation=clipped_velocities,
     reward=_hopper_reward,
-    terminated=lambda s, a: unhealthy(_hopper_is_healthy(s, a), a),
+    terminated=_hopper_is_unhealthy,
     infos=_upright_infos,
     reset_infos=("x_position", "z_distance_from_origin"),
     initial_state=uniform_noise,
@@ -124,7 +132,7 @@ WALKER2D = Task(
     skipped_positions=1,
     observation=clipped_velocities,
     reward=_walker_reward,
-    terminated=lambda s, a: unhealthy(_walker_is_healthy(s, a), a),
+    terminated=_walker_is_unhealthy,
     infos=_upright_infos,
     reset_infos=("x_position", "z_distance_from_origin"),
     initial_state=uniform_noise,

@@ -81,6 +81,10 @@ def _ant_is_healthy(s: WorldView, a: Arguments) -> Any:
     return logical_and(less_equal(low, s.q()[2]), less_equal(s.q()[2], high))
 
 
+def _ant_is_unhealthy(s: WorldView, a: Arguments) -> Any:
+    return unhealthy(_ant_is_healthy(s, a), a)
+
+
 def _ant_reward(s: WorldView, a: Arguments) -> dict[str, Any]:
     return {
         "reward_forward": a.forward_reward_weight * _ant_velocity(s, a)[0],
@@ -114,7 +118,7 @@ ANT = Task(
     skipped_positions=2,
     observation=_ant_observation,
     reward=_ant_reward,
-    terminated=lambda s, a: unhealthy(_ant_is_healthy(s, a), a),
+    terminated=_ant_is_unhealthy,
     infos=_ant_infos,
     reset_infos=("x_position", "y_position", "distance_from_origin"),
     initial_state=uniform_and_normal_noise,
@@ -145,6 +149,10 @@ def _humanoid_velocity(s: WorldView, a: Arguments) -> Any:
 
 def _humanoid_is_healthy(s: WorldView, a: Arguments) -> Any:
     return inside(s.q()[2], a.healthy_z_range)
+
+
+def _humanoid_is_unhealthy(s: WorldView, a: Arguments) -> Any:
+    return unhealthy(_humanoid_is_healthy(s, a), a)
 
 
 def _contact_cost(s: WorldView, weight: float, bounds: tuple[float, float]) -> Any:
@@ -213,7 +221,7 @@ HUMANOID = Task(
     skipped_positions=2,
     observation=_humanoid_observation,
     reward=_humanoid_reward,
-    terminated=lambda s, a: unhealthy(_humanoid_is_healthy(s, a), a),
+    terminated=_humanoid_is_unhealthy,
     infos=_humanoid_infos,
     reset_infos=("x_position", "y_position", "tendon_length", "tendon_velocity", "distance_from_origin"),
     initial_state=uniform_noise,

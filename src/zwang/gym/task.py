@@ -40,7 +40,8 @@ class Task:
     other arguments of Gymnasium's environment, with their defaults.
     observation: what follows the positions, if there are any. reward: the terms of the reward, which are
     infos too; their sum and reward_offset are the reward. terminated: whether the state is terminal. infos:
-    further infos. All are functions of a `WorldView` and the arguments.
+    further infos. All are functions of a `WorldView` and the arguments; functions of a module, so that
+    environments can be pickled.
     initial_state: q and v at the beginning of an episode, from a random generator and the arguments, with the
     same calls of the generator as in Gymnasium.
     skipped_positions: the observation begins with the coordinates without these first ones, or with all of
@@ -80,26 +81,52 @@ class Task:
             home=np.array(m.home or m.neutral, float),
             mechanism=m,
         )
-        terminated = self.terminated
+        terms = _Terms(self, a)
         return Environment(
             m,
-            observation=lambda s: [*self._positions(s, a), *self.observation(s, a)],
-            reward=lambda s: sum(self.reward(s, a).values(), start=self.reward_offset),
-            terminated=None if terminated is None else lambda s: terminated(s, a),
-            infos=lambda s: (self.infos(s, a) if self.infos else {}) | self.reward(s, a),
+            observation=terms.observation,
+            reward=terms.reward,
+            terminated=None if self.terminated is None else terms.terminated,
+            infos=terms.infos,
             reset_infos=self.reset_infos,
-            initial_state=lambda random: self.initial_state(random, a),
+            initial_state=terms.initial_state,
             frame_skip=a.frame_skip,
-            given_positions=0 if self.skipped_positions is None else m.nq - self._skipped(a),
+            given_positions=0 if self.skipped_positions is None else m.nq - terms.skipped,
         )
 
-    def _skipped(self, a: Arguments) -> int:
-        """The number of coordinates that the observation leaves out."""
-        assert self.skipped_positions is not None
-        return self.skipped_positions if a.exclude_current_positions_from_observation else 0
 
-    def _positions(self, s: WorldView, a: Arguments) -> list[Any]:
-        return [] if self.skipped_positions is None else [s.q()[self._skipped(a) :]]
+@dataclass(frozen=True)
+class _Terms:
+    """The functions of a task at the arguments of one environment; its methods can be pickled, as functions
+    within functions cannot.
+    """
+
+    task: Task
+    arguments: Arguments
+
+    @property
+    def skipped(self) -> int:
+        """The number of coordinates that the observation leaves out."""
+        assert self.task.skipped_positions is not None
+        return self.task.skipped_positions if self.arguments.exclude_current_positions_from_observation else 0
+
+    def observation(self, s: WorldView) -> list[Any]:
+        positions = [] if self.task.skipped_positions is None else [s.q()[self.skipped :]]
+        return [*positions, *self.task.observation(s, self.arguments)]
+
+    def reward(self, s: WorldView) -> Any:
+        return sum(self.task.reward(s, self.arguments).values(), start=self.task.reward_offset)
+
+    def terminated(self, s: WorldView) -> Any:
+        assert self.task.terminated is not None
+        return self.task.terminated(s, self.arguments)
+
+    def infos(self, s: WorldView) -> dict[str, Any]:
+        further = self.task.infos(s, self.arguments) if self.task.infos else {}
+        return further | self.task.reward(s, self.arguments)
+
+    def initial_state(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return self.task.initial_state(random, self.arguments)
 
 
 def gymnasium_model(xml_file: str) -> Mechanism:
