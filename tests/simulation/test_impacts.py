@@ -167,18 +167,47 @@ def test_a_billiard_ball_is_reflected_by_walls_as_light_is(integrator):
     np.testing.assert_allclose(np.abs(run.v.values[0, -1]), v, atol=1e-9)
 
 
-@pytest.mark.parametrize("clearance", [0.0, 1e-4])
-def test_touching_balls_pass_the_momentum_on_as_in_newtons_cradle(clearance):
-    material = surface()
+def row_of_balls(count, material):
+    """Balls of 1 kg on a line without gravity."""
     balls = tuple(
         zw.Body(f"ball {k}", zw.Prismatic(f"x{k}", axis=(1, 0, 0)), mass=1, inertia=(0.1,) * 3,
                 geometry=(zw.Sphere(RADIUS, surface=material),))
-        for k in range(5)
+        for k in range(count)
     )  # fmt: skip
-    mechanism = zw.Mechanism("cradle", balls, gravity=(0, 0, 0))
+    return zw.Mechanism("row", balls, gravity=(0, 0, 0))
+
+
+@pytest.mark.parametrize("clearance", [0.0, 1e-4])
+def test_touching_balls_pass_the_momentum_on_as_in_newtons_cradle(clearance):
     q0 = [-0.2, *(k * (2 * RADIUS + clearance) for k in range(1, 5))]
-    run = run_of(mechanism, q0, [1.0, 0, 0, 0, 0], duration=0.8, step=0.01)
+    run = run_of(row_of_balls(5, surface()), q0, [1.0, 0, 0, 0, 0], duration=0.8, step=0.01)
     np.testing.assert_allclose(run.v.values[0, -1], [0, 0, 0, 0, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_plastic_balls_end_at_the_velocity_of_their_centre_of_mass(integrator):
+    """Without gravity: the rounding that an impact leaves is no approach."""
+    gap = 1e-3
+    q0 = np.arange(5) * (2 * RADIUS + gap) - [0.05, 0.05, 0, 0, 0]
+    run = run_of(
+        row_of_balls(5, surface(0.0)), q0, [1.0, 1.0, 0, 0, 0], duration=0.08, step=0.004,
+        integrator=integrator,
+    )  # fmt: skip
+    np.testing.assert_allclose(run.v.values[0, -1], 0.4, atol=1e-12)
+    assert np.diff(run.q.values[0], axis=1).min() > 2 * RADIUS - 1e-14
+    assert run.solver_status.max() == zw.SolverStatus.CONVERGED
+
+
+def test_a_step_says_when_it_has_more_impacts_than_it_resolves():
+    """Equal elastic balls exchange velocities: all pairs of paths cross, the last ball's in one world only;
+    this is 15 and 21 impacts.
+    """
+    x, sizes = np.array([0.0, 1.0, 2.3, 3.1, 4.6, 5.7, 6.5]), 2 * RADIUS * np.arange(7)
+    v = np.array([[8.0, 6.9, 5.1, 3.9, 3.2, 1.7, last] for last in (9.0, 0.8)])
+    run = run_of(row_of_balls(7, surface()), x + sizes, v, duration=6, step=6)
+    assert run.solver_status.max("time").values.tolist() == [0, zw.SolverStatus.NOT_CONVERGED]
+    exact = [np.allclose(run.q.values[w, -1], np.sort(x + 6 * v[w]) + sizes) for w in (0, 1)]
+    assert exact == [True, False]
 
 
 @pytest.mark.parametrize("e", [0.0, 0.4, 1.0])

@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import norm
+from zwang.algebra.norms import by_precision, max_abs, norm
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import maximum
+
+ROUNDING = 1e-10  # of the speeds at contacts, relative to the largest generalised velocity,
+SINGLE_ROUNDING = 3e-6  # and in single precision
 
 
 class RowContext(NamedTuple):
@@ -39,11 +43,10 @@ class RowContext(NamedTuple):
 
     @property
     def resting_speed(self) -> Any:
-        """The approach speed [m/s] up to which a hard contact comes to rest without an impact: |g| h.
-
-        A rebound of this speed is shorter than two steps, so that the steps do not show it.
+        """The approach speed [m/s] up to which a hard contact comes to rest without an impact, see
+        `resting_speed`.
         """
-        return resting_speed(self.mechanism, self.timestep)
+        return resting_speed(self.mechanism, self.timestep, self.v)
 
     @property
     def poses(self) -> list[Pose]:
@@ -58,9 +61,16 @@ class RowContext(NamedTuple):
         return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.timestep
 
 
-def resting_speed(mechanism: Mechanism, h: Any) -> Any:
-    """The approach speed |g| h [m/s] up to which a hard contact comes to rest without an impact."""
-    return h * norm(mechanism.gravity)
+def resting_speed(mechanism: Mechanism, h: Any, v: Any) -> Any:
+    """The approach speed [m/s] up to which a hard contact comes to rest without an impact: |g| h, and at
+    least the rounding of approach speeds at the generalised velocities v (nv,).
+
+    A rebound of the speed |g| h is shorter than two steps, so that the steps do not show it. Without gravity
+    the rounding that a plastic impact leaves would be followed by further impacts.
+    """
+    fastest = max_abs(v)
+    rounding = by_precision(fastest, ROUNDING, SINGLE_ROUNDING) * fastest
+    return maximum(h * norm(mechanism.gravity), rounding)
 
 
 def row_context(

@@ -181,7 +181,9 @@ def constrained_motion(
         found,
         kinematics,
         found.friction,
-        closes_by_impact(found.rows, solution.force_of, resting_speed(model.mechanism, model.h)),
+        closes_by_impact(
+            found.rows, solution.force_of, resting_speed(model.mechanism, model.h, kinematics.v)
+        ),
     )
 
 

@@ -12,7 +12,7 @@ A step with hard contacts consists of parts:
                  step follows as a trial.
 
 After MOST_IMPACTS impacts in one step the trial is accepted in any case: what is left of the impacts, such as
-the end of the bouncing of a ball, is without rebound.
+the end of the bouncing of a ball, is without rebound, and the solver status is NOT_CONVERGED.
 """
 
 from __future__ import annotations
@@ -57,7 +57,12 @@ from zwang.scalar import (
 )
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
-from zwang.simulation.solver_status import CONVERGED, solver_status, worst_solver_status
+from zwang.simulation.solver_status import (
+    CONVERGED,
+    SolverStatus,
+    solver_status,
+    worst_solver_status,
+)
 from zwang.simulation.status import (
     INCONSISTENT_CONSTRAINTS,
     NONE,
@@ -210,6 +215,9 @@ def step_with_impacts(
         part = PARTS[integrator](at, space._replace(unroll=unroll), s.state, s.size, h, s.elapsed <= 0)
         found: _PartMemory = part.memory
         closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
+        too_many = where(
+            logical_and(found.closes, logical_not(closes)), SolverStatus.NOT_CONVERGED, CONVERGED
+        )
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
         end = t + s.elapsed + s.size
@@ -219,7 +227,7 @@ def step_with_impacts(
             lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
         status = worst_status([found.status, impact_status])
-        solver = worst_solver_status([s.solver, found.solver, impact_solver])
+        solver = worst_solver_status([s.solver, found.solver, impact_solver, too_many])
         progress = _next(s, part, after, closes, share, status, h)
         if evaluation.switching:
             progress = progress._replace(switching=_switching(s, path, rates, share, progress))

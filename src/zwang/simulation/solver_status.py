@@ -22,8 +22,9 @@ class SolverStatus(IntEnum):
 
     NO_SOLUTION: nothing was solved, as before the first step. CONVERGED: the residual is within the solver's
     tolerance. STAGNATED: rounding prevented further progress before the residual was within the tolerance;
-    the solution is as accurate as the numbers allow. NOT_CONVERGED: the iteration limit was reached; the
-    accelerations are less accurate than the tolerance.
+    the solution is as accurate as the numbers allow. NOT_CONVERGED: the iteration limit was reached, and the
+    accelerations are less accurate than the tolerance; or a step reached its limit of impacts, and the rest
+    of them is without rebound.
     """
 
     NO_SOLUTION = -1
@@ -42,8 +43,8 @@ DESCRIPTIONS = {
     SolverStatus.CONVERGED: "converged",
     SolverStatus.STAGNATED: "stagnated at rounding: the residual is above the tolerance, and rounding errors "
     "prevent further progress",
-    SolverStatus.NOT_CONVERGED: "not converged: the iteration limit was reached; check masses and friction "
-    "coefficients for very large ratios, or use a smaller step",
+    SolverStatus.NOT_CONVERGED: "not converged: the iteration limit, or the limit of impacts in a step, was "
+    "reached; check masses and friction coefficients for very large ratios, or use a smaller step",
 }
 
 NO_SOLUTION, CONVERGED, STAGNATED, NOT_CONVERGED = -1, 0, 1, 2  # as plain numbers, for traced values

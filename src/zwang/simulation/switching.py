@@ -153,7 +153,7 @@ def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> A
     """Whether a hard contact acts on an approach close to the resting speed, above which it closes by an
     impact.
     """
-    speed, found = resting_speed(model.mechanism, model.h), motion.found
+    speed, found = resting_speed(model.mechanism, model.h, motion.kinematics.v), motion.found
     change = CLOSE * maximum(speed, 1.0)
     both = [closes_by_impact(found.rows, found.solution.force_of, speed + s * change) for s in (1.0, -1.0)]
     return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
