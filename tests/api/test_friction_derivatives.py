@@ -123,6 +123,26 @@ def test_a_block_that_stops_within_a_runge_kutta_step_in_closed_form():
     np.testing.assert_allclose(slides.A, [[1, 0.02], [0, 1]], atol=1e-14)
 
 
+def test_a_stop_in_a_step_in_which_a_ball_bounces_in_closed_form():
+    """The block stops before or after the impact of the ball, which has no influence on it."""
+    e, gap, fall = 0.5, 5e-4, 1.0
+    hard, decel = zw.Surface(hard=True, restitution=e, condim=1), 0.3 * G
+    ball = zw.Body("ball", zw.Prismatic("z", (0, 0, 1)), mass=1, geometry=[zw.Sphere(0.1, surface=hard)])
+    m = block()
+    fast = zw.compile(m.replace(bodies=[*m.bodies, ball], geometry=[zw.Plane(surface=hard)]))
+    down = np.sqrt(fall**2 + 2 * G * gap)  # the speed at the impact
+    up = e * down - G * (H - (down - fall) / G)
+    for share, marked in ((0.1, False), (0.6, False), (1.0, True), (1.01, False)):
+        v = share * decel * H
+        found = fast.step_derivatives([0.0, 0.1 + gap], [v, -fall], np.zeros(2), step=H, integrator="rk4")
+        time = min(H, v / decel)  # of sliding
+        np.testing.assert_allclose(found.q[0], v * time - decel * time**2 / 2, atol=1e-15)
+        np.testing.assert_allclose(found.v, [v - decel * time, up], atol=1e-11)
+        assert found.switching == marked
+        if not marked:
+            np.testing.assert_allclose(found.A[[0, 2], 2], [time, time == H], atol=1e-11)
+
+
 def test_a_block_that_turns_on_an_incline_within_a_step_in_closed_form():
     """Up with the deceleration a, down with b: v' = -b (h - v / a), q' = v^2 / 2a - b (h - v / a)^2 / 2."""
     angle, h, v = np.deg2rad(30), 0.02, 0.05

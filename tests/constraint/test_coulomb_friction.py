@@ -116,6 +116,32 @@ def test_a_block_on_a_vibrating_force_sticks_and_slips():
     np.testing.assert_allclose(q[after, 0], moved + second, atol=1e-6)
 
 
+def test_a_block_that_is_hit_by_a_ball_stops_at_the_exact_place():
+    """The elastic ball of the same mass hands on its velocity."""
+    hard, u = zw.Surface(hard=True, restitution=1.0, condim=1), 0.5
+    bodies = [
+        zw.Body(x, zw.Prismatic(x, axis=X), mass=MASS, position=(at, 0, 0),
+                geometry=[zw.Sphere(0.1, surface=hard)])
+        for x, at in (("x", 0), ("y", -0.204))
+    ]  # fmt: skip
+    laws = [zw.CoulombFriction("friction", MU, joint="x")]
+    m = zw.Mechanism("billiards", bodies, gravity=(0, 0, -G), constraints=laws)
+    _, q, v = simulated(m, [0, 0], [0, u], 0.4, 0.02)
+    np.testing.assert_allclose(q[-1], [u**2 / (2 * MU * G), 0.004], atol=1e-12)
+    np.testing.assert_allclose(v[-1], 0, atol=1e-12)
+
+
+def test_a_hard_contact_elsewhere_leaves_a_stop_as_it_is():
+    hard = zw.Surface(hard=True, condim=1)
+    far = zw.Body("far", zw.Prismatic("z", (0, 0, 1)), position=(50, 0, 0), mass=1,
+                  geometry=[zw.Sphere(0.1, surface=hard)])  # fmt: skip
+    alone, angle, v0 = block(np.deg2rad(15)), np.deg2rad(15), 2.0
+    m = alone.replace(bodies=[*alone.bodies, far], geometry=[zw.Plane(surface=hard)])
+    _, q, _ = simulated(m, [0, 1], [v0, 0], 1.0, 0.02)
+    exact = v0**2 / (2 * G * (np.sin(angle) + MU * np.cos(angle)))
+    np.testing.assert_allclose(q[-1, 0], exact, atol=1e-13)
+
+
 def oscillator():
     body = zw.Body("block", zw.Prismatic("x", axis=X), mass=MASS, inertia=(0.1, 0.1, 0.1))
     return zw.Mechanism(

@@ -55,22 +55,22 @@ class TrialSubstep(NamedTuple):
     which is asked for where it is accepted.
     """
 
-    state: State
+    state: Any
     status: Any
     signs: np.ndarray
     is_switching: Callable[[], Any]
 
 
 class SlidingSystem(NamedTuple):
-    """The functions of a step of a system with m sliding speeds.
+    """The functions of a step of a system with m sliding speeds, whose state has any form.
 
     substep(state, signs, elapsed, size): a trial that begins at the time `elapsed` within the step, with
     sliding speeds of these signs (m,), 0 for those at rest. speeds(state, elapsed): the sliding speeds (m,).
     signs(speeds): their signs, 0 where they count as rest.
     """
 
-    substep: Callable[[State, np.ndarray, Any, Any], TrialSubstep]
-    speeds: Callable[[State, Any], Any]
+    substep: Callable[[Any, np.ndarray, Any, Any], TrialSubstep]
+    speeds: Callable[[Any, Any], Any]
     signs: Callable[[Any], np.ndarray]
 
 
@@ -86,6 +86,19 @@ class SubstepResult(NamedTuple):
     switching: Any
 
 
+class PartToStop(NamedTuple):
+    """The part of a step that ends at the first stop: its size [s], and the signs (m,) of the sliding speeds
+    in it, 0 for those at rest. is_whole: whether nothing stops before the end of the step. is_found: whether
+    the stop was located; otherwise the size is that of the step. switching: see `SubstepResult`.
+    """
+
+    size: Any
+    signs: np.ndarray
+    is_whole: Any
+    is_found: Any
+    switching: Any
+
+
 class _StopBracket(NamedTuple):
     """The sizes (lower, upper) between which the first stop lies, with the smallest sliding speed at both
     ends. trials: made to locate it.
@@ -98,6 +111,13 @@ class _StopBracket(NamedTuple):
     trials: Any
 
 
+class _WithSigns(NamedTuple):
+    """A state, with the signs (m,) of the sliding speeds in the substep that led to it."""
+
+    state: State
+    signs: np.ndarray
+
+
 class _Progress(NamedTuple):
     """The state after the accepted substeps, with the signs (m,) of the sliding speeds there; the time
     elapsed and remaining; the substep to try next; the bracket of the first stop; the worst status, and the
@@ -107,7 +127,7 @@ class _Progress(NamedTuple):
     sliding speed after a trial of constant size. switching: see `SubstepResult`.
     """
 
-    state: State
+    state: Any
     signs: np.ndarray
     elapsed: Any
     remaining: Any
@@ -128,19 +148,49 @@ def step_with_stops(
     tangents: whether the state is tangents; the times of the stops then have their derivatives. switching:
     whether it is to be found out if the derivatives are one-sided.
     """
+    start = _start(system, state, h, switching)
+    last = while_loop(_unfinished, lambda s: _after_trial(system, s, tangents), start)
+    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0), last.switching)
 
-    def unfinished(s: _Progress) -> Any:
-        goes_on = logical_and(s.remaining > 0, equal(s.status, 0))
-        return logical_and(goes_on, s.trials < SUBSTEPS)
 
+def part_to_stop(
+    system: SlidingSystem, state: State, h: Any, *, tangents: bool = False, switching: bool = False
+) -> PartToStop:
+    """The part of a step of size h [s] up to the first time at which a sliding speed becomes zero.
+
+    tangents, switching: as for `step_with_stops`.
+    """
+
+    def substep(s: Any, signs: np.ndarray, elapsed: Any, size: Any) -> TrialSubstep:
+        found = system.substep(s.state, signs, elapsed, size)
+        return found._replace(state=_WithSigns(found.state, signs))
+
+    marked = SlidingSystem(substep, lambda s, elapsed: system.speeds(s.state, elapsed), system.signs)
+    signs = system.signs(system.speeds(state, 0.0))
+    last = while_loop(
+        lambda s: logical_and(_unfinished(s), s.elapsed <= 0),
+        lambda s: _after_trial(marked, s, tangents),
+        _start(marked, _WithSigns(state, signs), h, switching),
+    )
+    moved, whole = last.elapsed > 0, logical_not(last.remaining > 0)
+    size, signs = _where(moved, (last.elapsed, last.state.signs), (h, last.signs))
+    return PartToStop(size, signs, whole, logical_or(moved, whole), last.switching)
+
+
+def _start(system: SlidingSystem, state: Any, h: Any, switching: bool) -> _Progress:
+    """The progress before the first trial, which is the whole step of size h [s]."""
     u = system.speeds(state, 0.0)
     signs = system.signs(u)
     bracket = _StopBracket(0.0, _smallest(signs, u), h, 0.0, 0.0)
-    start = _Progress(
+    return _Progress(
         state, signs, 0.0, h, h, bracket, 0, 0.0, CONSTANT_SIZE, 0.0, 0.0 > 1.0 if switching else None
     )
-    last = while_loop(unfinished, lambda s: _after_trial(system, s, tangents), start)
-    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0), last.switching)
+
+
+def _unfinished(s: _Progress) -> Any:
+    """Whether another trial is to be made."""
+    goes_on = logical_and(s.remaining > 0, equal(s.status, 0))
+    return logical_and(goes_on, s.trials < SUBSTEPS)
 
 
 def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progress:

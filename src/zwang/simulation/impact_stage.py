@@ -13,6 +13,9 @@ A step with hard contacts consists of parts:
 
 After MOST_IMPACTS impacts in one step the trial is accepted in any case: what is left of the impacts, such as
 the end of the bouncing of a ball, is without rebound, and the solver status is NOT_CONVERGED.
+
+With laws of Coulomb friction in a Runge-Kutta method, every part ends where the sliding of a law stops, see
+`integrator.stick_slip`; the rest of the step follows as a trial, too.
 """
 
 from __future__ import annotations
@@ -38,6 +41,13 @@ from zwang.integrator.fixed_step import (
     displacement_at,
     runge_kutta_4_part,
     semi_implicit_euler_part,
+)
+from zwang.integrator.stick_slip import (
+    SUBSTEPS,
+    PartToStop,
+    SlidingSystem,
+    TrialSubstep,
+    part_to_stop,
 )
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -72,6 +82,7 @@ from zwang.simulation.status import (
 )
 from zwang.simulation.switching import (
     closing_is_switching,
+    divided_is_switching,
     impact_is_switching,
     is_at_an_end,
     is_switching,
@@ -109,8 +120,22 @@ class PartRate(NamedTuple):
     motion: ConstrainedMotion
 
 
-PartDerivative = Callable[[Any, Any, Any, Any, Any], PartRate]
-"""The rate at (q, v, z, time after the beginning of the step, whether approaching contacts act)."""
+PartDerivative = Callable[[Any, Any, Any, Any, Any, Any], PartRate]
+"""The rate at (q, v, z, time after the beginning of the step, whether approaching contacts act, signs of the
+sliding speeds of the laws of Coulomb friction as in `PartToStop`).
+"""
+
+
+class SlidingLaws(NamedTuple):
+    """The laws of Coulomb friction at whose stops a step is divided.
+
+    speeds(state, elapsed), signs(speeds): as in `SlidingSystem`. released(signs, friction): see
+    `released_signs`.
+    """
+
+    speeds: Callable[[State, Any], Any]
+    signs: Callable[[Any], np.ndarray]
+    released: Callable[[Any, Any], np.ndarray]
 
 
 class Evaluation(NamedTuple):
@@ -146,7 +171,8 @@ class _Parts(NamedTuple):
     """The progress of a step.
 
     state: at the beginning of the next part, `elapsed` [s] after that of the step. size [s]: of that part.
-    phase: TRIAL, FREE or TO_IMPACT. impacts: their number. status: of what was accepted. solver: the worst
+    phase: TRIAL, FREE or TO_IMPACT. impacts: their number. stops: the number of parts that ended at a stop of
+    Coulomb friction. status: of what was accepted. solver: the worst
     solver status of all parts. done: whether the step is complete. switching: see `Evaluation`; None where
     it is not to be found out.
     """
@@ -156,6 +182,7 @@ class _Parts(NamedTuple):
     size: Any
     phase: Any
     impacts: Any
+    stops: Any
     status: Any
     solver: Any
     done: Any
@@ -195,24 +222,32 @@ def step_with_impacts(
     state: State,
     t: Any,
     evaluation: Evaluation = Evaluation(),
+    laws: SlidingLaws | None = None,
 ) -> StepEnd:
     """The end of one step of size model.h in which hard contacts may close by impacts.
 
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
+    laws: at whose stops the step is divided; None for no such laws.
     """
     h, unroll = model.h, evaluation.tangents or evaluation.switching
 
-    def iterate(s: _Parts) -> _Parts:
-        rates: list[PartRate] = []  # of all stages, or of none
+    def integrated(s: _Parts, state: State, signs: Any, size: Any) -> tuple[SubStep, list[PartRate]]:
+        """A part of this size, and the rates of all its stages, or of the first."""
+        rates: list[PartRate] = []
 
         def at(q: Any, v: Any, z: Any, dt: Any, memory: _PartMemory | None) -> tuple[Any, Any, _PartMemory]:
-            rate = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL))
-            if unroll:
+            rate = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL), signs)
+            if unroll or memory is None:
                 rates.append(rate)
             found = _PartMemory(rate.closes, rate.status, rate.solver)
             return rate.v_dot, rate.z_dot, found if memory is None else memory.with_stage(found)
 
-        part = PARTS[integrator](at, space._replace(unroll=unroll), s.state, s.size, h, s.elapsed <= 0)
+        return PARTS[integrator](at, space._replace(unroll=unroll), state, size, h, s.elapsed <= 0), rates
+
+    def iterate(s: _Parts) -> _Parts:
+        stop = _first_stop(laws, s, lambda *given: integrated(s, *given), evaluation)
+        s = s._replace(size=stop.size)
+        part, rates = integrated(s, s.state, stop.signs, s.size)
         found: _PartMemory = part.memory
         closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
         too_many = where(
@@ -221,43 +256,82 @@ def step_with_impacts(
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
         end = t + s.elapsed + s.size
+        impact = logical_and(equal(s.phase, TO_IMPACT), stop.is_whole)
         after, impact_status, impact_solver = cond(
-            equal(s.phase, TO_IMPACT),
+            impact,
             lambda: state_after_impact(model, part.end, end, evaluation.tangents),
             lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
-        status = worst_status([found.status, impact_status])
+        unresolved = status_if(logical_not(logical_and(stop.is_found, s.stops < SUBSTEPS)), NOT_CONVERGED)
+        status = worst_status([found.status, impact_status, unresolved])
         solver = worst_solver_status([s.solver, found.solver, impact_solver, too_many])
-        progress = _next(s, part, after, closes, share, status, h)
+        progress = _next(s, part, after, closes, share, status, h, stop.is_whole)
         if evaluation.switching:
-            progress = progress._replace(switching=_switching(s, path, rates, share, progress))
+            progress = progress._replace(switching=_switching(s, path, rates, share, progress, stop))
         return progress._replace(solver=solver)
 
     switching = 0.0 > 1.0 if evaluation.switching else None
     start = _Parts(
-        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching
+        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching
     )
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
     return StepEnd(last.state, last.status, last.solver, last.switching)
 
 
-def _next(s: _Parts, part: SubStep, after: State, closes: Any, share: Any, status: Any, h: Any) -> _Parts:
-    """The progress after a part: accepted, to be repeated, or followed by the rest of the step."""
+def _first_stop(
+    laws: SlidingLaws | None,
+    s: _Parts,
+    integrated: Callable[[State, Any, Any], tuple[SubStep, list[PartRate]]],
+    evaluation: Evaluation,
+) -> PartToStop:
+    """The part that ends at the first stop of the laws, or after the size of the next part.
+
+    integrated(state, signs, size): a part, and the rates of its stages.
+    """
+    if laws is None:
+        return PartToStop(s.size, np.zeros(0), 0.0 < 1.0, 0.0 < 1.0, 0.0 > 1.0)
+
+    def substep(state: State, signs: np.ndarray, elapsed: Any, size: Any) -> TrialSubstep:
+        part, rates = integrated(state, signs, size)
+        begun = laws.released(signs, rates[0].motion.friction)
+        return TrialSubstep(part.end, part.memory.status, begun, lambda: 0.0 > 1.0)
+
+    def speeds(state: State, elapsed: Any) -> Any:
+        return laws.speeds(state, s.elapsed + elapsed)
+
+    system = SlidingSystem(substep, speeds, laws.signs)
+    return part_to_stop(system, s.state, s.size, tangents=evaluation.tangents, switching=evaluation.switching)
+
+
+def _next(
+    s: _Parts, part: SubStep, after: State, closes: Any, share: Any, status: Any, h: Any, whole: Any
+) -> _Parts:
+    """The progress after a part: accepted, to be repeated, or followed by the rest of the step.
+
+    whole: whether the part did not end at a stop of Coulomb friction.
+    """
     trial, free, to_impact = (equal(s.phase, phase) for phase in (TRIAL, FREE, TO_IMPACT))
-    is_last = logical_or(logical_and(trial, logical_not(closes)), logical_and(free, share >= 1))
+    impact, stop = logical_and(to_impact, whole), logical_not(whole)
+    is_clear = logical_or(logical_and(trial, logical_not(closes)), logical_and(free, share >= 1))
+    accepted = logical_or(is_clear, logical_and(to_impact, stop))
     # a failure ends the step, but not that of a part that is repeated
-    failed = logical_and(logical_or(is_last, to_impact), status > NONE)
-    done = logical_or(is_last, failed)
-    accepted = State(part.end.q, part.step_velocity, part.end.z)
+    failed = logical_and(logical_or(accepted, impact), status > NONE)
+    done = logical_or(logical_and(is_clear, whole), failed)
+    reached = State(part.end.q, part.step_velocity, part.end.z)
     moved = State(
-        *(where(done, x, where(to_impact, y, z)) for x, y, z in zip(accepted, after, s.state, strict=True))
+        *(
+            where(logical_or(accepted, failed), x, where(impact, y, z))
+            for x, y, z in zip(reached, after, s.state, strict=True)
+        )
     )
-    elapsed = where(to_impact, s.elapsed + s.size, s.elapsed)
-    rest = maximum(h - elapsed, 0.0)
-    size = where(to_impact, rest, where(free, share * s.size, s.size))
-    phase = where(trial, FREE, where(free, TO_IMPACT, TRIAL))
-    impacts = s.impacts + where(to_impact, 1.0, 0.0)
-    return _Parts(moved, elapsed, size, phase, impacts, where(done, status, 1.0 * NONE), s.solver, done)
+    elapsed = where(logical_or(accepted, to_impact), s.elapsed + s.size, s.elapsed)
+    approaches = logical_and(free, logical_not(accepted))
+    size = where(approaches, share * s.size, maximum(h - elapsed, 0.0))
+    phase = where(approaches, TO_IMPACT, where(logical_and(trial, logical_not(accepted)), FREE, TRIAL))
+    impacts = s.impacts + where(impact, 1.0, 0.0)
+    stops = s.stops + where(logical_and(accepted, stop), 1.0, 0.0)
+    status = where(done, status, 1.0 * NONE)
+    return _Parts(moved, elapsed, size, phase, impacts, stops, status, s.solver, done)
 
 
 def _closing_share(path: _Path, tangents: bool) -> Any:
@@ -341,16 +415,24 @@ def _impact_problem(model: ConstraintModel, state: State, t: Any) -> tuple[Gauss
     return GaussProblem(crba_of(kinematics), np.zeros(mechanism.nv), parents), rows
 
 
-def _switching(s: _Parts, path: _Path, rates: list[PartRate], share: Any, found: _Parts) -> Any:
-    """Whether a small change of the state would change the contacts or the impacts of a part, or it would
-    have in a part before.
+def _switching(
+    s: _Parts, path: _Path, rates: list[PartRate], share: Any, found: _Parts, stop: PartToStop
+) -> Any:
+    """Whether a small change of the state would change the contacts, the stops or the impacts of a part, or
+    it would have in a part before.
     """
     model, end = path.model, path.t + path.size
-    accepted = logical_or(found.done, equal(s.phase, TO_IMPACT))
-    no = 0.0 > 1.0
-    of_rows = cond(
-        accepted, lambda: _any(is_switching(model, rate.motion, s.elapsed <= 0) for rate in rates), lambda: no
-    )
+    to_impact, no = logical_and(equal(s.phase, TO_IMPACT), stop.is_whole), 0.0 > 1.0
+    accepted = _any([found.done, equal(s.phase, TO_IMPACT), found.elapsed > s.elapsed])
+
+    def rows() -> Any:
+        if len(stop.signs):
+            motions = [rate.motion for rate in rates]
+            divided = divided_is_switching(model, motions, stop.signs, s.elapsed <= 0)
+            return logical_or(stop.switching, divided)
+        return _any(is_switching(model, rate.motion, s.elapsed <= 0) for rate in rates)
+
+    of_rows = cond(accepted, rows, lambda: no)
     of_location = cond(
         equal(s.phase, FREE),
         lambda: is_at_an_end(share, _closing_time(path, 0.0), _closing_time(path, 1.0), path.size),
@@ -362,7 +444,7 @@ def _switching(s: _Parts, path: _Path, rates: list[PartRate], share: Any, found:
         context = _context(model, kinematics, end)
         return impact_is_switching(context, *_impact_problem(model, path.part.end, end), path.size)
 
-    of_impact = cond(equal(s.phase, TO_IMPACT), impact, lambda: no)
+    of_impact = cond(to_impact, impact, lambda: no)
     of_closing = _any(closing_is_switching(model, rate.motion) for rate in rates)
     too_many = s.impacts >= MOST_IMPACTS
     return _any([s.switching, of_rows, of_location, of_impact, of_closing, too_many])

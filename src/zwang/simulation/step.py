@@ -14,6 +14,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
      9. implicit damping     (M + h D) a' = M a                                    `constrained_acceleration`
     10. integrator           q, v, z at the end of the step                        STEPPERS
         with hard contacts   impacts located in time, where v jumps                `step_with_impacts`
+        with dry friction    stops of sliding located in time, in several stages   `step_with_stops`
     11. stabilisation        projection onto the hard constraints                  `stabilised`
     12. sleep                trees of bodies that are slow stay where they are     `next_sleep`
     13. status               the worst failure of all stages                       `worst_status`
@@ -62,7 +63,13 @@ from zwang.simulation.constraint_stage import (
     time_or_error,
 )
 from zwang.simulation.damping import is_linear
-from zwang.simulation.impact_stage import Evaluation, PartRate, has_hard_contacts, step_with_impacts
+from zwang.simulation.impact_stage import (
+    Evaluation,
+    PartRate,
+    SlidingLaws,
+    has_hard_contacts,
+    step_with_impacts,
+)
 from zwang.simulation.implicit_damping import (
     constrained_acceleration,
     has_implicit_joint_damping,
@@ -188,7 +195,7 @@ def step(
     # 10. integrator
     if s.constraint_model is not None and s.has_impacts:
         result = _with_impacts(s, s.constraint_model, state, control, t, evaluation)
-    elif s.constraint_model is not None and s.integrator in MULTISTAGE and coulomb_frictions(s.mechanism):
+    elif s.constraint_model is not None and _has_stops(s):
         result = _divided_at_stops(s, s.constraint_model, state, control, t, evaluation)
     else:
         result, _ = _integrated(s, state, control, t, s.h, warm_start, evaluation)
@@ -285,31 +292,54 @@ def _integrated(
 def _with_impacts(
     s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any, evaluation: Evaluation
 ) -> StepResult:
-    """The state after a step that is divided at the impacts of hard contacts."""
+    """The state after a step that is divided at the impacts of hard contacts, and with several stages also
+    where the sliding of a law of Coulomb friction stops.
+    """
     known = TO_BE_FOUND if evaluation.tangents else None
+    laws = _sliding_laws(s, t) if _has_stops(s) else None
 
-    def part(q: Any, v: Any, z: Any, dt: Any, approaching_active: Any) -> PartRate:
-        """Stages 1 to 9 in a part of a step between impacts."""
-        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_active)
+    def part(q: Any, v: Any, z: Any, dt: Any, approaching_active: Any, signs: Any) -> PartRate:
+        """Stages 1 to 9 in a part of a step between impacts and stops."""
+        modes = None if laws is None else SlidingModes(signs, True, s.h)
+        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_active, modes)
         motion = found.motion
         assert motion is not None
         return PartRate(found.v_dot, found.z_dot, found.status, motion.solver_status, found.closes, motion)
 
+    if laws is not None and evaluation.tangents:
+        state = _at_rest(s, state, control, t, laws.signs(laws.speeds(state, 0.0)))
     space = state_space(s.mechanism)
-    end = step_with_impacts(model, s.integrator, part, space, state, t, evaluation)
+    end = step_with_impacts(model, s.integrator, part, space, state, t, evaluation, laws)
     return StepResult(end.state, end.status, None, end.solver, switching=end.switching)
+
+
+def _has_stops(s: StepSettings) -> bool:
+    """Whether steps are divided where the sliding of a law of Coulomb friction stops."""
+    return s.integrator in MULTISTAGE and bool(coulomb_frictions(s.mechanism))
+
+
+def _sliding_laws(s: StepSettings, t: Any) -> SlidingLaws:
+    """The laws of Coulomb friction in a step that begins at the time t [s]."""
+
+    def speeds(state: State, elapsed: Any) -> Any:
+        return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
+
+    def released(signs: Any, friction: Any) -> np.ndarray:
+        return released_signs(s.mechanism, signs, friction)
+
+    return SlidingLaws(speeds, sliding_signs, released)
 
 
 def _divided_at_stops(
     s: StepSettings, model: ConstraintModel, state: State, control: Any, t: Any, evaluation: Evaluation
 ) -> StepResult:
     """The state after a step that is divided where the sliding of a law of Coulomb friction stops."""
-    known = TO_BE_FOUND if evaluation.tangents else None
+    known, laws = TO_BE_FOUND if evaluation.tangents else None, _sliding_laws(s, t)
 
     def substep(state: State, signs: Any, elapsed: Any, size: Any) -> TrialSubstep:
         modes = SlidingModes(signs, True, s.h)
         end, friction = _integrated(s, state, control, t + elapsed, size, known, evaluation, modes)
-        signs = released_signs(s.mechanism, signs, friction)
+        signs = laws.released(signs, friction)
         return TrialSubstep(
             end.state,
             end.status,
@@ -317,13 +347,10 @@ def _divided_at_stops(
             lambda: divided_is_switching(model, end.motions, signs, elapsed <= 0),
         )
 
-    def speeds(state: State, elapsed: Any) -> Any:
-        return friction_laws(s.mechanism, state.q, state.v, t + elapsed).speeds
-
     if evaluation.tangents:
-        state = _at_rest(s, state, control, t, sliding_signs(speeds(state, 0.0)))
+        state = _at_rest(s, state, control, t, laws.signs(laws.speeds(state, 0.0)))
     end = step_with_stops(
-        SlidingSystem(substep, speeds, sliding_signs), state, s.h,
+        SlidingSystem(substep, laws.speeds, laws.signs), state, s.h,
         tangents=evaluation.tangents, switching=evaluation.switching,
     )  # fmt: skip
     incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
