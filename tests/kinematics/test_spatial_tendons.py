@@ -11,7 +11,7 @@ import pytest
 import zwang as zw
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
-from zwang.kinematics.tendon_length import tendon_length
+from zwang.kinematics.tendon_length import tendon_bias, tendon_length
 
 
 def words(values: Any) -> str:
@@ -144,3 +144,17 @@ def test_a_tendon_on_one_body_and_one_that_does_not_touch_pull_no_joint():
     _, v = fast.step(data.qpos, data.qvel, np.zeros(m.nv))[:2]
     mujoco.mj_step(model, data)
     np.testing.assert_allclose(v, data.qvel, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_bias_is_the_second_derivative_of_the_length_at_constant_velocity(seed):
+    m = read_mjcf("model.xml", text=model_with_tendons(seed, 8, "o"))
+    rng = np.random.default_rng(seed)
+    q = zw.integrate_configuration(m, np.array(m.neutral, float), rng.normal(size=m.nv) * 0.3, 1.0)
+    v, h, biases = 4 * rng.normal(size=m.nv), 1e-4, []
+    ends = [Kinematics(m.tree, zw.integrate_configuration(m, q, v, dt), v) for dt in (-h, 0.0, h)]
+    for tendon in m.tendons:
+        before, now, after = (tendon_length(m, tendon, k)[0] for k in ends)
+        biases.append(tendon_bias(m, tendon, ends[1]))
+        assert biases[-1] == pytest.approx((after - 2 * now + before) / h**2, abs=1e-5, rel=1e-5)
+    assert np.abs(biases).max() > 1

@@ -15,6 +15,7 @@ from zwang.collision.narrow_phase import placed
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Cone, JointScrews, Rows, rows_of_kind
 from zwang.constraint.softness import (
+    can_close,
     hard_softness_rows,
     impedance,
     reference,
@@ -24,7 +25,6 @@ from zwang.constraint.softness import (
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt
 
-IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2] up to which a hard contact is active before it closes
 CLOSED_TIME = 1e-6  # [steps] contacts that close within this time of an impact take part in it
 CLOSED_DISTANCE = 1e-12  # [m] above the rounding errors of positions
 
@@ -85,7 +85,7 @@ def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: An
     u, h = point.frame[0] @ velocity, context.timestep
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
-    near = point.distance < 2 * h * absolute(u) + IMPULSIVE_ACCELERATION * h * h
+    near = can_close(point.distance, u, h)
     return logical_and(near, logical_or(context.approaching_active, u >= -context.resting_speed))
 
 

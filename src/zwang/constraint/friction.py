@@ -9,7 +9,7 @@ import numpy as np
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendon_length import has_moment_arms, tendon_length
+from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.scalar import is_zero
 
@@ -32,22 +32,29 @@ def friction_rows(context: RowContext) -> list[Rows]:
     for tendon in mechanism.tendons:
         if not is_zero(tendon.friction) and has_moment_arms(mechanism, tendon):
             moment = tendon_length(mechanism, tendon, context.kinematics)[1]
-            inverse_weight = context.inverse_weights.tendons[tendon.name]
-            parts.append(
-                _row(context, tendon.name, moment, tendon.friction, inverse_weight, tendon.friction_softness)
-            )
+            inverse_weight, softness = context.inverse_weights.tendons[tendon.name], tendon.friction_softness
+            # MuJoCo's soft rows omit the bias
+            bias = tendon_bias(mechanism, tendon, context.kinematics) if softness is None else 0
+            parts.append(_row(context, tendon.name, moment, tendon.friction, inverse_weight, softness, bias))
     return parts
 
 
 def _row(
-    context: RowContext, name: str, J: np.ndarray, bound: Any, inverse_weight: Any, softness: Softness | None
+    context: RowContext,
+    name: str,
+    J: np.ndarray,
+    bound: Any,
+    inverse_weight: Any,
+    softness: Softness | None,
+    bias: Any = 0,
 ) -> Rows:
-    """One friction row, soft or hard."""
+    """One friction row, soft or hard; bias: Jdot v of a hard one."""
     name, J, v = f"friction of {name}", J.reshape(1, -1), context.v
     if softness is None:
         return hard_softness_rows(
-            name, "friction", J, v, [0], inverse_weight=inverse_weight, bound=bound, timestep=context.timestep
-        )
+            name, "friction", J, v, [0], inverse_weight=inverse_weight, bias=bias, bound=bound,
+            timestep=context.timestep,
+        )  # fmt: skip
     time = context.shortest_time
     return soft_rows(
         name, "friction", J, v, [0], softness, inverse_weight=inverse_weight, bound=bound, shortest_time=time

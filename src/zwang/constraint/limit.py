@@ -11,11 +11,11 @@ import numpy as np
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
-from zwang.constraint.softness import hard_softness_rows, soft_rows
-from zwang.kinematics.tendon_length import has_moment_arms, tendon_length
+from zwang.constraint.softness import can_close, hard_softness_rows, soft_rows
+from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex
-from zwang.scalar import divide, is_zero, maximum, sqrt, value_is_constant, where
+from zwang.scalar import divide, is_zero, maximum, sqrt, tan, value_is_constant, where
 
 
 def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]:
@@ -33,8 +33,11 @@ def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]
         if tendon.limits is not None and has_moment_arms(context.mechanism, tendon):
             length, moment = tendon_length(context.mechanism, tendon, context.kinematics)
             inverse_weight = context.inverse_weights.tendons[tendon.name]
-            ends = tendon.limits, length, moment, inverse_weight, tendon.limit_softness
-            parts += _ends(context, tendon.name, *ends, nearest_only)
+            softness = tendon.limit_softness
+            # MuJoCo's soft rows omit the bias
+            bias = tendon_bias(context.mechanism, tendon, context.kinematics) if softness is None else 0
+            ends = tendon.limits, length, moment, inverse_weight, softness
+            parts += _ends(context, tendon.name, *ends, nearest_only, bias)
     return parts
 
 
@@ -56,18 +59,21 @@ def _ends(
     inverse_weight: Any,
     softness: Softness | None,
     nearest_only: bool,
+    bias: Any = 0,
 ) -> list[Rows]:
-    """Rows x - lower >= 0 and upper - x >= 0; an infinite limit has no row."""
+    """Rows x - lower >= 0 and upper - x >= 0; an infinite limit has no row. bias: Jdot v of x, for hard
+    rows.
+    """
     lower, upper = limits
     if nearest_only and softness is not None and _are_separate(lower, upper, softness.margin):
         lower_is_nearer = x - lower < upper - x
         J_nearest = np.array([j if is_zero(j) else where(lower_is_nearer, j, -j) for j in J])
         distance = where(lower_is_nearer, x - lower, upper - x)
-        return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness)]
-    ends = [("lower", x - lower, J, lower), ("upper", upper - x, -J, upper)]
+        return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness, 0)]
+    ends = [("lower", x - lower, J, bias, lower), ("upper", upper - x, -J, -bias, upper)]
     return [
-        _row(context, f"{end} limit of {name}", distance, J_end, inverse_weight, softness)
-        for end, distance, J_end, limit in ends
+        _row(context, f"{end} limit of {name}", distance, J_end, inverse_weight, softness, bias_end)
+        for end, distance, J_end, bias_end, limit in ends
         if not (value_is_constant(limit) and np.isinf(limit))
     ]
 
@@ -83,6 +89,8 @@ def _are_separate(lower: Any, upper: Any, margin: Any) -> bool:
 def _ball(context: RowContext, index: JointIndex) -> list[Rows]:
     """Row of a ball joint: the angle of its rotation vector stays below the larger limit; its rate is w .
     axis.
+
+    The axis e itself moves, so that angle'' = e . w' + (|w|^2 - (e . w)^2) / (2 tan(angle / 2)).
     """
     rotation_vector = logarithm(context.q[index.q])
     square = rotation_vector @ rotation_vector
@@ -97,17 +105,13 @@ def _ball(context: RowContext, index: JointIndex) -> list[Rows]:
     inverse_weight = context.inverse_weights.speeds[index.v.start]
     limits = index.joint.limits
     assert limits is not None
-    distance = maximum(*limits) - angle
-    return [
-        _row(
-            context,
-            f"limit of {index.name}",
-            distance,
-            np.array(J),
-            inverse_weight,
-            index.joint.limit_softness,
-        )
-    ]
+    distance, softness = maximum(*limits) - angle, index.joint.limit_softness
+    bias: Any = 0
+    if softness is None:
+        w = np.asarray(context.v)[index.v]
+        along, tangent = np.array(axis) @ w, 2 * tan(angle / 2)
+        bias = where(square > 0, -divide(w @ w - along * along, where(square > 0, tangent, 1.0)), 0.0)
+    return [_row(context, f"limit of {index.name}", distance, np.array(J), inverse_weight, softness, bias)]
 
 
 def _row(
@@ -117,13 +121,17 @@ def _row(
     J: np.ndarray,
     inverse_weight: Any,
     softness: Softness | None,
+    bias: Any,
 ) -> Rows:
-    """One limit row, soft or hard."""
+    """One limit row, soft or hard; bias: Jdot v of a hard one."""
     J = J.reshape(1, -1)
     if softness is None:
+        # far from the limit the bias does not matter, and of a string it is infinite at length zero
+        near = can_close(distance, (J @ np.asarray(context.v))[0], context.timestep)
         return hard_softness_rows(
-            name, "limit", J, context.v, [distance], inverse_weight=inverse_weight, timestep=context.timestep
-        )
+            name, "limit", J, context.v, [distance], inverse_weight=inverse_weight,
+            bias=where(near, bias, 0), timestep=context.timestep,
+        )  # fmt: skip
     margin = softness.margin
     return soft_rows(
         name,

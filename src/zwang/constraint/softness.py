@@ -20,6 +20,7 @@ from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, min
 
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999  # MuJoCo's mjMINIMP and mjMAXIMP
 PENETRATION_CORRECTION = 0.2  # the part of a hard contact's penetration that is corrected in one step
+IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2 or rad/s^2] up to which a step could close a hard inequality
 LARGEST_CORRECTION_SPEED = 1.0  # [m/s or rad/s] of that correction, so that deep penetrations are not ejected
 
 
@@ -174,6 +175,11 @@ def hard_softness_rows(
         name, kind, J, aref, position=position, velocity=velocity, inverse_weight=inverse_weight, bound=bound,
         active=active,
     )  # fmt: skip
+
+
+def can_close(distance: Any, u: Any, h: Any) -> Any:
+    """Whether a step of size h [s] could close a hard inequality, at this distance and with the rate u."""
+    return distance < 2 * h * absolute(u) + IMPULSIVE_ACCELERATION * h * h
 
 
 def _allowed_displacement(kind: str, distance: Any, timestep: Any) -> Any:
