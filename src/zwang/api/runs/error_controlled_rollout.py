@@ -16,6 +16,7 @@ from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import (
     STAGNATED,
     TERMINATED,
+    Adaptive,
     IntegrationEvents,
     IntegrationInterrupted,
     integrate_error_controlled,
@@ -35,6 +36,7 @@ from zwang.simulation.events import (
     is_last,
     warn_of_missing_values,
 )
+from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
     MotionInterrupted,
@@ -230,8 +232,9 @@ def _one_world(
     """(clock, q, v, z, u), each (samples, n), and the status of one world; after a failure the last state is
     repeated.
     """
-    h, integrator, tree = settings.step, settings.adaptive, mechanism.tree
-    assert integrator is not None
+    h, tree = settings.step, mechanism.tree
+    assert settings.adaptive is not None
+    integrator = _with_bounded_steps(settings.adaptive, mechanism, h)
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
     count = len(coulomb_frictions(mechanism))
     integration.modes = FrictionModes(integration.friction, count) if count else None
@@ -266,6 +269,15 @@ def _one_world(
         return clock, *filled, np.array(TERMINAL_EVENT)
     failure = integration.status or OUT_OF_BOUNDS if rest or integration.status == INTERRUPTED else NONE
     return clock, *filled, np.array(failure)
+
+
+def _with_bounded_steps(integrator: Adaptive, mechanism: Mechanism, h: float) -> Adaptive:
+    """The integrator with steps of h [s] at most where there are hard contacts: these act only within about
+    2 h of their closing, so that a longer step may pass through them.
+    """
+    if not has_hard_contacts(mechanism):
+        return integrator
+    return replace(integrator, max_step=min(integrator.max_step, h))
 
 
 @dataclass(frozen=True)
