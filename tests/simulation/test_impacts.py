@@ -328,3 +328,48 @@ def test_worlds_with_different_impacts_are_equal_to_single_ones_to_the_bit():
         assert np.array_equal(together.q.values[w], alone.q.values[0])
     floats = run_of(mechanism, q0[5], v0[5], compiled=False, **options)
     np.testing.assert_allclose(together.q.values[5], floats.q.values[0], atol=1e-9)
+
+
+# -------------------------------------------------- hard limits and contacts that close without an impact
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicit", "rk4", "dop853", "bdf"])
+@pytest.mark.parametrize("h", [0.01, 0.002])
+def test_a_hard_limit_stops_a_mass_without_rebound(integrator, h):
+    """The distance closes within a few steps, whatever its phase in the step is; the exact end is at rest."""
+    stop = zw.Prismatic("x", (1, 0, 0), limits=(-9, 0.5003), limit_softness=None)
+    m = zw.Mechanism("m", [zw.Body("b", stop, mass=1.0)], gravity=(0, 0, 0))
+    run = zw.simulate(m, [0.0], [1.0], duration=1.0, step=h, integrator=integrator, progress=False)
+    x, t = run.q.values[0, :, 0], run.time.values
+    assert x.max() < 0.5003 + 1e-9 and x[-1] == pytest.approx(0.5003, abs=1e-7)
+    assert abs(run.v.values[0, -1, 0]) < 1e-7
+    np.testing.assert_allclose(x, np.minimum(t, 0.5003), atol=2 * h)
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "rk45", "bdf", "lsoda"])
+def test_error_controlled_steps_do_not_pass_through_hard_contacts(integrator):
+    """A thin wall stops a sphere, at the recorded times between the steps, too."""
+    s, h = zw.Surface(hard=True, condim=1), 0.005
+    ball = zw.Body("b", zw.Prismatic("x", (1, 0, 0)), mass=1.0, geometry=[zw.Sphere(0.1, surface=s)])
+    wall = zw.Box(0.02, 1, 1, position=(0.51, 0, 0), surface=s)
+    m = zw.Mechanism("m", [ball], geometry=[wall], gravity=(0, 0, 0))
+    run = zw.simulate(m, [0.0], [1.0], duration=0.6, step=h, integrator=integrator, progress=False)
+    np.testing.assert_allclose(run.q.values[0, :, 0], np.minimum(run.time.values, 0.4), atol=2 * h)
+    assert run.q.values.max() < 0.4 + 1e-9 and abs(run.v.values[0, -1, 0]) < 1e-7
+
+
+def test_an_error_controlled_fall_ends_at_rest_and_slides_by_coulombs_law():
+    """A sphere on prismatic joints falls, lands without rebound, and slides until friction stops it."""
+    s, mu, u, z0, h = zw.Surface(hard=True, friction=(0.3, 0.005, 0.0001)), 0.3, 1.0, 0.05, 0.001
+    joints = tuple(zw.Prismatic(n, a) for n, a in zip("xyz", np.eye(3), strict=True))
+    body = zw.Body("b", joints, mass=2.0, geometry=[zw.Sphere(0.1, surface=s)])
+    m = zw.Mechanism("m", [body], geometry=[zw.Plane(position=(0, 0, -0.1), surface=s)])
+    run = zw.simulate(m, [0, 0, z0], [u, 0, 0], duration=0.5, step=h, integrator="dop853", progress=False)
+    x, _, z = run.q.values[0].T
+    t = run.time.values
+    np.testing.assert_allclose(z, np.maximum(z0 - 9.81 / 2 * t**2, 0), atol=3 * h)
+    # the impulse of the landing takes mu sqrt(2 g z0) of the speed, and the weight mu g t
+    landing = np.sqrt(2 * z0 / 9.81)
+    rest = u - mu * 9.81 * landing
+    assert x[-1] == pytest.approx(u * landing + rest**2 / (2 * mu * 9.81), abs=2 * h)
+    assert np.abs(run.v.values[0, -1]).max() < 1e-7 and z.min() > -1e-6

@@ -193,10 +193,12 @@ def _unilateral_rows(
 
 
 def _time_stepping(context: RowContext, contact: Contact) -> dict[str, Any]:
-    """The step size and the restitution of a hard contact; those of an impact give the change of v."""
+    """The step size and the damping of a hard contact, or the restitution of an impact, whose rows give the
+    change of v.
+    """
     if context.impulsive:
         return {"timestep": 1, "restitution": restitution(contact.pair)}
-    return {"timestep": context.timestep}
+    return {"timestep": context.timestep, "damping": context.closing_damping}
 
 
 def _pyramid_rows(context: RowContext, contact: Contact) -> Rows:

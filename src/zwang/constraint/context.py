@@ -9,6 +9,7 @@ import numpy as np
 from zwang.algebra.norms import by_precision, max_abs, norm
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
+from zwang.constraint.softness import CRITICAL_DAMPING
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
@@ -26,7 +27,9 @@ class RowContext(NamedTuple):
     time [s]: the t of formulas. approaching_active: whether hard contacts that approach faster than
     `resting_speed` constrain the acceleration; where they do not, they close by an impact. impulsive: the
     rows are those of an impact, whose unknown is the change of v; see `constraint.impact`. widening [m, rad]:
-    added to the distances at which limits and soft contacts become active.
+    added to the distances at which limits and soft contacts become active. multistage: whether the
+    integrator evaluates the rows several times in a step, so that the velocity at its end cannot be
+    prescribed.
     """
 
     mechanism: Mechanism
@@ -40,6 +43,12 @@ class RowContext(NamedTuple):
     approaching_active: Any = True
     impulsive: bool = False
     widening: Any = 0
+    multistage: bool = False
+
+    @property
+    def closing_damping(self) -> Any:
+        """The damping with which hard limits and contacts close, see `hard_softness_rows`."""
+        return CRITICAL_DAMPING if self.multistage else 1
 
     @property
     def resting_speed(self) -> Any:
@@ -84,6 +93,7 @@ def row_context(
     approaching_active: Any = True,
     impulsive: bool = False,
     widening: Any = 0,
+    multistage: bool = False,
 ) -> RowContext:
     """Context at the state (q, v) of `kinematics`.
 
@@ -103,4 +113,5 @@ def row_context(
         approaching_active,
         impulsive,
         widening,
+        multistage,
     )

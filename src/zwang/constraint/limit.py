@@ -130,7 +130,7 @@ def _row(
         near = can_close(distance, (J @ np.asarray(context.v))[0], context.timestep)
         return hard_softness_rows(
             name, "limit", J, context.v, [distance], inverse_weight=inverse_weight,
-            bias=where(near, bias, 0), timestep=context.timestep,
+            bias=where(near, bias, 0), timestep=context.timestep, damping=context.closing_damping,
         )  # fmt: skip
     margin = softness.margin
     return soft_rows(

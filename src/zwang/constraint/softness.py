@@ -21,6 +21,7 @@ from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, min
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999  # MuJoCo's mjMINIMP and mjMAXIMP
 PENETRATION_CORRECTION = 0.2  # the part of a hard contact's penetration that is corrected in one step
 IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2 or rad/s^2] up to which a step could close a hard inequality
+CRITICAL_DAMPING = 2.0  # of x'' = -c x' / h - x / h^2
 LARGEST_CORRECTION_SPEED = 1.0  # [m/s or rad/s] of that correction, so that deep penetrations are not ejected
 
 
@@ -141,6 +142,7 @@ def hard_softness_rows(
     inverse_weight: Any,
     bias: Any = 0,
     timestep: Any = None,
+    damping: Any = 1,
     settling_time: Any = None,
     bound: Any = 0,
     active: Any = True,
@@ -152,9 +154,11 @@ def hard_softness_rows(
     critically damped Baumgarte stabilisation, -2 v / T - r / T^2. Inequalities and friction are formulated
     on the velocity at the end of the step (Moreau's time stepping), v + h (J a + bias): it is at least
     -distance / timestep (or zero for friction), and a fifth of a penetration is corrected, at
-    `LARGEST_CORRECTION_SPEED` at most. restitution e, of impacts only: the first row has at least the
-    velocity -e J v afterwards (Newton's law of impact). Source: Moreau, in Nonsmooth Mechanics and
-    Applications (1988).
+    `LARGEST_CORRECTION_SPEED` at most. damping c: the coefficient of the velocity, -(c v + distance / h) / h.
+    It is 1 in time stepping, and `CRITICAL_DAMPING` for integrators that evaluate the rows several times in
+    a step: a distance then closes without penetration and rebound. restitution e, of impacts only: the first
+    row has at least the velocity -e J v afterwards (Newton's law of impact). Source: Moreau, in Nonsmooth
+    Mechanics and Applications (1988).
     """
     J, biases = np.array(J), per_row(bias, len(position))
     velocity = J @ np.array(v)
@@ -170,7 +174,7 @@ def hard_softness_rows(
         target = [-_allowed_displacement(kind, p, timestep) / timestep for p in position]
         if restitution is not None:
             target[0] = maximum(target[0], -restitution * velocity[0])
-        aref = [(w - u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
+        aref = [(w - damping * u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
     return rows_of_kind(
         name, kind, J, aref, position=position, velocity=velocity, inverse_weight=inverse_weight, bound=bound,
         active=active,

@@ -120,7 +120,7 @@ def solve_constrained(
     kinematics: Kinematics | None = None,
     inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
     time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_active: Any = True,
-    modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
+    modes: SlidingModes | None = None, bearings: BearingLoads | None = None, multistage: bool = False,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
@@ -130,9 +130,9 @@ def solve_constrained(
     inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
     Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
     time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces. approaching_active: see `RowContext`. modes: of
-    Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those
-    under the passive forces.
+    them for an automatic choice; None for constraint forces. approaching_active, multistage: see
+    `RowContext`. modes: of Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb
+    friction; by default those under the passive forces.
     """
     laws = coulomb_frictions(mechanism)
     repeated = laws or has_nonideal_constraints(mechanism)  # each step solves the problem several times
@@ -147,6 +147,7 @@ def solve_constrained(
         settling_time=settling_time,
         time=time,
         approaching_active=approaching_active,
+        multistage=multistage,
     )
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:

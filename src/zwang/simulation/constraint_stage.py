@@ -58,7 +58,8 @@ class ConstraintModel:
     weights: inverse weights. h: step size [s]. stabilization: of hard constraints, by coordinate
     "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     independent: the independent velocities of a coordinate reduction, or None for constraint forces.
-    released: the mechanism whose joints with Coulomb friction are released, if there are any.
+    released: the mechanism whose joints with Coulomb friction are released, if there are any. multistage:
+    see `RowContext`.
     """
 
     mechanism: Mechanism
@@ -67,6 +68,7 @@ class ConstraintModel:
     stabilization: str = "projection"
     independent: tuple[IndependentVelocity, ...] | None = None
     released: ReleasedMechanism | None = None
+    multistage: bool = False
 
     @property
     def settling_time(self) -> float | None:
@@ -111,10 +113,12 @@ def constraint_model_of(
     h: float,
     stabilization: str = "projection",
     coordinate_reduction: CoordinateReduction = False,
+    *,
+    multistage: bool = False,
 ) -> ConstraintModel | None:
     """The constraint model of a mechanism for steps of size h [s]; None if nothing constrains its motion.
 
-    Raises SimulationError for a constraint of a type that is not simulated.
+    multistage: see `RowContext`. Raises SimulationError for a constraint of a type that is not simulated.
     """
     if not describe_constraints(mechanism):
         return None
@@ -126,7 +130,7 @@ def constraint_model_of(
             )
     independent = independent_velocities(mechanism, coordinate_reduction)
     weights, released = inverse_weights(mechanism), released_mechanism(mechanism)
-    return ConstraintModel(mechanism, weights, h, stabilization, independent, released)
+    return ConstraintModel(mechanism, weights, h, stabilization, independent, released, multistage)
 
 
 def hard_constraints(mechanism: Mechanism) -> list[Any]:
@@ -206,7 +210,7 @@ def solved(
         inverse_weights=model.weights,
         settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
         approaching_active=approaching_active,
-        modes=modes, bearings=bearings,
+        modes=modes, bearings=bearings, multistage=model.multistage,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class RecordedQuantities:
     forces: forces of contacts and of constraints between points. zwang: Gauss's measure Z by body.
     violations: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
     constraints. reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded.
-    multipliers: forces of the rows of the constraints.
+    multipliers: forces of the rows of the constraints. multistage: of the integrator, see `RowContext`.
     """
 
     frames: tuple[str, ...] = ()
@@ -38,6 +38,7 @@ class RecordedQuantities:
     reactions: bool = False
     sensors: tuple[str, ...] = ()
     multipliers: bool = False
+    multistage: bool = False
 
 
 @dataclass(frozen=True)

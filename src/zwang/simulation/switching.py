@@ -259,7 +259,7 @@ def _active_count(model: ConstraintModel, motion: ConstrainedMotion, widening: f
         row_context(
             model.mechanism.replace(options=without_contacts), motion.kinematics,
             inverse_weights=model.weights, timestep=model.h,
-            settling_time=model.settling_time, widening=widening,
+            settling_time=model.settling_time, widening=widening, multistage=model.multistage,
         )
     )  # fmt: skip
     return reduce(lambda total, active: total + where(active, 1.0, 0.0), rows.active, 0.0)

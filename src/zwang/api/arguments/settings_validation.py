@@ -25,7 +25,7 @@ from zwang.simulation.quantities.constraint_forces import point_force_labels
 from zwang.simulation.quantities.constraint_multipliers import multiplier_labels
 from zwang.simulation.quantities.joint_wrenches import check_reactions
 from zwang.simulation.settings import CoordinateReduction, RecordedQuantities, SimulationSettings
-from zwang.simulation.step import STEPPERS
+from zwang.simulation.step import MULTISTAGE, STEPPERS
 
 RECORDED_NUMBERS = 20_000_000  # recorded at most, by default
 MOST_STEPS = 1_000_000_000
@@ -75,7 +75,7 @@ def simulation_settings(
         count,
         min(every, count),
         chosen,
-        replace(wanted, stabilization=method),
+        replace(wanted, stabilization=method, multistage=is_multistage(chosen)),
         method,
         independent or independent is not None,
     )
@@ -93,6 +93,11 @@ def check_restitution(mechanism: Mechanism, integrator: str | Adaptive) -> None:
                 f"integrators such as {integrator.method!r} do not locate impacts; use one of fixed step "
                 f"size ({', '.join(STEPPERS)}), which do, or soft contacts, or restitution=0"
             )
+
+
+def is_multistage(integrator: str | Adaptive) -> bool:
+    """Whether an integrator, or that of this name, evaluates the state derivative several times in a step."""
+    return isinstance(integrator, Adaptive) or integrator in (*MULTISTAGE, *METHODS)
 
 
 def velocity_names(coordinate_reduction: CoordinateReduction) -> str:

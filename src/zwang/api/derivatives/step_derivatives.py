@@ -8,6 +8,7 @@ directions are one batch of compiled code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -221,8 +222,14 @@ def _is_valid(*results: np.ndarray) -> np.ndarray:
 
 
 def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings:
-    """The settings of a step, or of the state derivative of continuous time."""
-    return step_settings(mechanism, h, "rk4" if integrator == CONTINUOUS else integrator)
+    """The settings of a step, or of the state derivative of continuous time, whose rows are those of
+    `constrained_dynamics`.
+    """
+    if integrator != CONTINUOUS:
+        return step_settings(mechanism, h, integrator)
+    settings = step_settings(mechanism, h, "rk4")
+    model = settings.constraint_model
+    return settings if model is None else replace(settings, constraint_model=replace(model, multistage=False))
 
 
 def step_solution(

@@ -85,7 +85,7 @@ def row_context_of(model: ConstraintModel, kinematics: Kinematics, time: Any) ->
     """What the rows of a step depend on; time [s]: None if nothing depends on it."""
     return row_context(
         model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h,
-        settling_time=model.settling_time, time=0 if time is None else time,
+        settling_time=model.settling_time, time=0 if time is None else time, multistage=model.multistage,
     )  # fmt: skip
 
 

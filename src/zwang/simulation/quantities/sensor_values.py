@@ -62,7 +62,7 @@ class SensedState:
     by default that of the options. stabilization: of hard constraints. known_acceleration: the solution of
     Gauss's problem (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard
     constraints. start: of the constraint solver; for a state of tangents its known solution
-    (`zwang.solver.linearised`).
+    (`zwang.solver.linearised`). multistage: see `RowContext`.
     """
 
     mechanism: Mechanism
@@ -75,6 +75,7 @@ class SensedState:
     stabilization: str = "projection"
     known_acceleration: Any = None
     start: Any = None
+    multistage: bool = False
 
     @cached_property
     def kinematics(self) -> Kinematics:
@@ -104,7 +105,9 @@ class SensedState:
 
     @cached_property
     def _constraint_model(self) -> Any:
-        return constraint_model_of(self.mechanism, self._step_size, self.stabilization)
+        return constraint_model_of(
+            self.mechanism, self._step_size, self.stabilization, multistage=self.multistage
+        )
 
     @cached_property
     def solution(self) -> ConstrainedSolution | None:

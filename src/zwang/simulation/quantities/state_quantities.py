@@ -62,13 +62,15 @@ def state_quantities(
     kinematics = Kinematics(tree, q, v)
     potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
     tau = applied_forces(mechanism, kinematics, z, u, t, wanted.h)
+    settings = {"stabilization": wanted.stabilization, "multistage": wanted.multistage}
+    sensed = SensedState(mechanism, t, q, v, z, u, wanted.h, **settings)
     found = {
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
         "positions": [x for frame in wanted.frames for x in kinematics.frame_pose(frame).p],
         **_constraint_quantities(mechanism, wanted, t, kinematics, tau, (z, u)),
         "violations": residuals_at(mechanism, q, v, t) if wanted.violations else [],
-        "sensors": _sensors(SensedState(mechanism, t, q, v, z, u, wanted.h, wanted.stabilization), wanted),
+        "sensors": _sensors(sensed, wanted),
     }
     return {key: np.array(found[key]) for key in KEYS}
 
@@ -90,7 +92,9 @@ def _constraint_quantities(
     needed = (wanted.constraints, wanted.forces, wanted.zwang, wanted.reactions, wanted.multipliers)
     if not any(needed):
         return found
-    constraint_model = constraint_model_of(mechanism, wanted.h, wanted.stabilization)
+    constraint_model = constraint_model_of(
+        mechanism, wanted.h, wanted.stabilization, multistage=wanted.multistage
+    )
     try:
         solution = None
         if constraint_model is not None:
