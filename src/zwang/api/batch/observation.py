@@ -28,12 +28,14 @@ class _LastStageAsked(Exception):
 class ObservedState(NamedTuple):
     """An observation as functions of arrays, to be traced.
 
-    h: step size [s]. names: of the parameters. commands: the shape of each command, by name. layout: the
-    shape of each value, by name, which is entered when `of_state` is traced.
+    h: step size [s]. multistage: of the integrator, see `RowContext`. names: of the parameters. commands: the
+    shape of each command, by name. layout: the shape of each value, by name, which is entered when `of_state`
+    is traced.
     """
 
     mechanism: Mechanism
     h: float
+    multistage: bool
     names: tuple[str, ...]
     observe: Observation
     commands: Mapping[str, tuple[int, ...]]
@@ -48,7 +50,7 @@ class ObservedState(NamedTuple):
     def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
         m, named = self._substituted(given)
-        view = WorldView(m, (clock[0] * self.h, q, v, z, u), h=self.h, **named)
+        view = self._view(m, (clock[0] * self.h, q, v, z, u), **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
@@ -62,8 +64,8 @@ class ObservedState(NamedTuple):
         def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
             m, named = self._substituted(given)
             state = (clock[0] * self.h, q, v, z, u)
-            before = WorldView(m, state, h=self.h, last_stage=asked, **named)
-            view = WorldView(m, state, h=self.h, before=before, last_stage=asked, **named)
+            before = self._view(m, state, last_stage=asked, **named)
+            view = self._view(m, state, before=before, last_stage=asked, **named)
             return observed_values(self.observe(view))
 
         try:
@@ -92,14 +94,18 @@ class ObservedState(NamedTuple):
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])
             q, v, z, u, a = np.split(array[1:], ends)
-            return WorldView(m, (array[0], q, v, z, u), h=self.h, known_acceleration=a, **named)
+            return self._view(m, (array[0], q, v, z, u), known_acceleration=a, **named)
 
         last, last0 = _once(stage_of, stage), _once(stage_of, stage0)
-        before = WorldView(m, (t, q0, v0, z0, u), h=self.h, last_stage=last0, **named)
-        view = WorldView(m, (t, q, v, z, u), h=self.h, before=before, last_stage=last, **named)
+        before = self._view(m, (t, q0, v0, z0, u), last_stage=last0, **named)
+        view = self._view(m, (t, q, v, z, u), before=before, last_stage=last, **named)
         values = observed_values(self.observe(view))
         self._check_layout(values)
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
+
+    def _view(self, m: Mechanism, state: tuple[Any, Any, Any, Any, Any], **others: Any) -> WorldView:
+        """A state of the mechanism, as the observation sees it."""
+        return WorldView(m, state, h=self.h, multistage=self.multistage, **others)
 
     def _check_layout(self, found: Mapping[str, np.ndarray]) -> None:
         """Raises ArgumentError if the observation after a step has other names or shapes than after a

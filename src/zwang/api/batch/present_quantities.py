@@ -15,13 +15,15 @@ SENSORS, CONTACTS = "sensors", "contacts"
 
 
 class PresentQuantities(NamedTuple):
-    """Functions of the arrays of a world's state, to be traced; h: step size [s]; names: of the parameters.
+    """Functions of the arrays of a world's state, to be traced.
 
-    Accelerations and forces are those of the state under the control, by Gauss's principle.
+    h: step size [s]. multistage: of the integrator, see `RowContext`. names: of the parameters. Accelerations
+    and forces are those of the state under the control, by Gauss's principle.
     """
 
     mechanism: Mechanism
     h: float
+    multistage: bool
     names: tuple[str, ...]
 
     @property
@@ -42,4 +44,4 @@ class PresentQuantities(NamedTuple):
 
     def _state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any) -> SensedState:
         m, _ = substituted(self.mechanism, self.names, params)
-        return SensedState(m, clock[0] * self.h, q, v, z, u, self.h)
+        return SensedState(m, clock[0] * self.h, q, v, z, u, self.h, multistage=self.multistage)

@@ -46,6 +46,7 @@ class WorldView:
         before: WorldView | None = None,
         last_stage: Callable[[], WorldView] | None = None,
         known_acceleration: Any = None,
+        multistage: bool = False,
         commands: Mapping[str, Any] = MappingProxyType({}),
     ):
         self._mechanism, self._params, self._h, self._commands = mechanism, params, h, commands
@@ -53,7 +54,9 @@ class WorldView:
         self._last_stage = last_stage
         self.is_initial = before is None
         self.before = self if before is None else before
-        self._sensed = SensedState(mechanism, *state, h, known_acceleration=known_acceleration)
+        self._sensed = SensedState(
+            mechanism, *state, h, known_acceleration=known_acceleration, multistage=multistage
+        )
         # known before an observation reads it in a branch first: what is not read is no part of the program
         self._kinematics = self._sensed.kinematics.with_computed_poses()
         _ = self._kinematics.velocities, spatial_tendons_at(mechanism, self._kinematics)

@@ -47,7 +47,7 @@ from zwang.simulation.sleep_rule import sleeping_bodies, sleeping_trees
 from zwang.simulation.sleeping import ASLEEP, MOVING
 from zwang.simulation.solver_status import SolverStatus, initial_monitor
 from zwang.simulation.status import FAILURE_REASONS
-from zwang.simulation.step import STEPPERS
+from zwang.simulation.step import MULTISTAGE, STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
@@ -314,7 +314,8 @@ class Worlds:
     def _present_values(self, kind: str) -> Any:
         """The array or the arrays of a function of `PresentQuantities` for all worlds."""
         if kind not in self._present:
-            quantities = PresentQuantities(self.mechanism, self.step_size, tuple(self.mechanism.symbols))
+            m, multistage = self.mechanism, self.integrator in MULTISTAGE
+            quantities = PresentQuantities(m, self.step_size, multistage, tuple(m.symbols))
             function = compile_function(getattr(quantities, kind), quantities.sizes, **self._settings)
             self._present[kind] = function
         function = self._present[kind]
@@ -397,7 +398,9 @@ class Worlds:
         self._observation_after_reset: CompiledFunction | None = None
         if self._observe is not None:
             shapes = {name: x.shape for name, x in self._first_commands.items()}
-            observed = ObservedState(m, self.step_size, names, self._observe, shapes, self._layout)
+            observed = ObservedState(
+                m, self.step_size, self.integrator in MULTISTAGE, names, self._observe, shapes, self._layout
+            )
             sizes = observed.sizes
             self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
             with_stage = observed.asks_for_last_stage()
