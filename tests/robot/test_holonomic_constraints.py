@@ -130,6 +130,7 @@ def test_constraints_without_a_row_are_refused_by_name(constraint):
         lambda: zw.robot.solve_ik(m, "tip", (1.0, 1.0)),
         lambda: zw.robot.manipulability(m, np.zeros(3), "tip"),
         lambda: zw.robot.equilibrium(m),
+        lambda: zw.robot.payload(m, np.zeros(3), "tip", np.ones(3)),
         lambda: zw.robot.workspace(m, "tip"),
         lambda: zw.robot.whole_body_ik(m, task, [None], np.zeros(3)),
     ]

@@ -161,7 +161,7 @@ def test_the_motors_of_a_parallelogram_lift_in_closed_form(rocker, torque):
     left = np.array([10, rocker or 0]) * (1 - G / 2 * np.cos(0.6) / torque)
     np.testing.assert_allclose(load.ellipsoid.lengths, [np.inf, np.inf, np.linalg.norm(left)])
     np.testing.assert_allclose(np.abs(load.ellipsoid.axes[:, 2]), [np.sin(0.6), np.cos(0.6), 0], atol=1e-9)
-    with pytest.raises(zw.errors.StateError, match=r"coupling or loop of mechanism 'lift' by 0\.2"):
+    with pytest.raises(zw.errors.StateError, match=r"coupling, loop or formula of mechanism 'lift' by 0\.2"):
         zw.robot.payload(lift(), [0.6, -0.5, 0.6], "tip")
 
 

@@ -15,8 +15,7 @@ from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import maximum
 
-ROUNDING = 1e-10  # of the speeds at contacts, relative to the largest generalised velocity,
-SINGLE_ROUNDING = 3e-6  # and in single precision
+ROUNDING = 1e-10, 3e-6  # of speeds at contacts, relative to the largest generalised velocity, by precision
 
 
 class RowContext(NamedTuple):
@@ -52,8 +51,8 @@ class RowContext(NamedTuple):
 
     @property
     def resting_speed(self) -> Any:
-        """The approach speed [m/s] up to which a hard contact comes to rest without an impact, see
-        `resting_speed`.
+        """The approach speed [m/s] up to which a hard contact comes to rest without an impact: that of
+        the function of this name.
         """
         return resting_speed(self.mechanism, self.timestep, self.v)
 
@@ -78,7 +77,7 @@ def resting_speed(mechanism: Mechanism, h: Any, v: Any) -> Any:
     the rounding that a plastic impact leaves would be followed by further impacts.
     """
     fastest = max_abs(v)
-    rounding = by_precision(fastest, ROUNDING, SINGLE_ROUNDING) * fastest
+    rounding = by_precision(fastest, *ROUNDING) * fastest
     return maximum(h * norm(mechanism.gravity), rounding)
 
 

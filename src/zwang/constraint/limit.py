@@ -126,7 +126,7 @@ def _row(
     """One limit row, soft or hard; bias: Jdot v of a hard one."""
     J = J.reshape(1, -1)
     if softness is None:
-        # far from the limit the bias does not matter, and of a string it is infinite at length zero
+        # The bias matters near the limit only. That of a string is infinite at length zero.
         near = can_close(distance, (J @ np.asarray(context.v))[0], context.timestep)
         return hard_softness_rows(
             name, "limit", J, context.v, [distance], inverse_weight=inverse_weight,

@@ -156,9 +156,9 @@ def hard_softness_rows(
     -distance / timestep (or zero for friction), and a fifth of a penetration is corrected, at
     `LARGEST_CORRECTION_SPEED` at most. damping c: the coefficient of the velocity, -(c v + distance / h) / h.
     It is 1 in time stepping, and `CRITICAL_DAMPING` for integrators that evaluate the rows several times in
-    a step: a distance then closes without penetration and rebound. restitution e, of impacts only: the first
-    row has at least the velocity -e J v afterwards (Newton's law of impact). Source: Moreau, in Nonsmooth
-    Mechanics and Applications (1988).
+    a step: a distance then closes without penetration and rebound, and slip decays. restitution e, of impacts
+    only: the first row has at least the velocity -e J v afterwards (Newton's law of impact). Source: Moreau,
+    in Nonsmooth Mechanics and Applications (1988).
     """
     J, biases = np.array(J), per_row(bias, len(position))
     velocity = J @ np.array(v)

@@ -38,8 +38,7 @@ class Adaptive:
     method: "dop853" or "rk45" for smooth motions, "radau", "bdf" or "lsoda" for stiff ones. rtol, atol: the
     local error of a step is kept below atol + rtol |y|, for each coordinate [rad or m] and each velocity.
     max_step [s]: the largest step; with hard contacts the step size of the simulation is an upper bound, too.
-    Raises SimulationError for an unknown method, and for tolerances that are not positive
-    numbers.
+    Raises SimulationError for an unknown method, and for tolerances that are not positive numbers.
     """
 
     method: str = "dop853"

@@ -41,7 +41,7 @@ from zwang.scalar import (
 )
 
 ZERO_SPEED = 1e-12  # [m/s or rad/s] at which a sliding speed counts as zero
-SUBSTEPS = 100  # trial substeps of one step; one without a stop, and about three more for each stop
+SUBSTEPS = 100  # trial substeps of one step, or of a part up to a stop; about three for each stop
 SECANTS = (
     12  # iterations for a stop before the bracket is halved, so that it shrinks whatever the function is
 )

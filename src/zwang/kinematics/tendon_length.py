@@ -46,7 +46,8 @@ def tendon_bias(mechanism: Mechanism, tendon: Tendon, kinematics: Kinematics) ->
     dual numbers; 0 for a fixed tendon.
 
     It is neglected, 0, where the tendon passes through a wrapping body: its point there is found by an
-    iteration.
+    iteration. So it is where that is not known, as the side frame moves relative to the body or the radius is
+    a symbol.
     """
     tree, v = mechanism.tree, np.asarray(kinematics.v)
     paths = tendon_paths(tree, [tendon])

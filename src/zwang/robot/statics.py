@@ -165,8 +165,10 @@ class Payload:
     @cached_property
     def _weight(self) -> np.ndarray | None:
         """The torques of the limited motors that balance the weight; None if they cannot."""
-        largest = np.abs(self.gravity_torques).max(initial=0), self._motors.limits.max(initial=0)
-        tau = self._motors.balancing(self.gravity_torques, max(largest))
+        # rounding where there is no weight is small beside the weakest motor
+        weakest = min(self._motors.limits, default=0.0)
+        scale = max(np.abs(self.gravity_torques).max(initial=0), weakest)
+        tau = self._motors.balancing(self.gravity_torques, scale)
         return None if tau is None else self._motors.least_used(tau)
 
 
@@ -181,8 +183,9 @@ def payload(
     Where there is none, it is 0 for a joint that couplings or loops keep from moving alone, which is passive,
     and infinite for others. A dictionary by name replaces some of these; give 0 for joints without a motor.
 
-    Raises DescriptionError if there are no torque limits at all, and StateError for negative ones and where q
-    violates a coupling or loop by more than 1e-6 m or rad.
+    Raises DescriptionError if there are no torque limits at all, and for a constraint of velocities or one
+    that depends on the time; StateError for negative limits, and where q violates a coupling, a loop or a
+    formula by more than 1e-6 m or rad.
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
@@ -312,8 +315,8 @@ class _StaticSystem:
                         np.abs(g).max(initial=0))  # fmt: skip
         if violation > LARGEST_VIOLATION:
             raise StateError(
-                f"q violates a joint coupling or loop of mechanism {self.m.name!r} by {violation:.3g} m or "
-                "rad; close it first, with solve_ik or equilibrium, or one of hard constraints with assemble"
+                f"q violates a coupling, loop or formula of mechanism {self.m.name!r} by {violation:.3g} m "
+                "or rad; satisfy it first, with solve_ik or equilibrium, or a hard one with assemble"
             )
         return self.B(q) @ null_space(A)
 
@@ -325,7 +328,7 @@ class _StaticSystem:
                 return q
             q = self.stepped(q, -np.linalg.pinv(A, rcond=RANK) @ g)
         raise DescriptionError(
-            f"the loops of mechanism {self.m.name!r} do not close near the start; give another q0"
+            f"the constraints of mechanism {self.m.name!r} are not satisfied near the start; give another q0"
         )
 
     def linearised(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -67,8 +67,8 @@ class VelocityTransformation:
         violation = np.abs(np.asarray(errors_of(self.problem, poses, q, ()).e, dtype=float)).max()
         if violation > CLOSURE_TOLERANCE:
             raise StateError(
-                f"q violates a loop constraint by {violation:.3g} m or rad; "
-                "close the loop first, with solve_ik or equilibrium, or one of hard constraints with assemble"
+                f"q violates a loop, coupling or formula by {violation:.3g} m or rad; "
+                "satisfy it first, with solve_ik or equilibrium, or one of hard constraints with assemble"
             )
         A = np.asarray(error_jacobian(self.problem, poses, q), dtype=float)
         return np.linalg.qr(B @ null_space(A))[0]
@@ -79,11 +79,14 @@ def velocity_transformation(
 ) -> VelocityTransformation:
     """The velocity transformation of the joints that move these frames, or of those named.
 
-    Raises DescriptionError if joints are named and a closed loop carries a frame.
+    Raises DescriptionError if joints are named and a loop, a formula or a further coupling restricts a frame.
     """
     loops, bodies = loop_constraints_for(m, tuple(frames))
     if loops is not None and joints is not None:
-        raise DescriptionError("joints cannot be selected where a closed loop carries the frame; omit joints")
+        raise DescriptionError(
+            "joints cannot be selected where a loop, a formula or a further coupling restricts the frame; "
+            "omit joints"
+        )
     coordinates = coordinates_for(m, bodies, joints)
     return VelocityTransformation(coordinates, Problem((), coordinates, 1.0, loops, bounded=False))
 

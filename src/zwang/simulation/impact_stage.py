@@ -43,7 +43,6 @@ from zwang.integrator.fixed_step import (
     semi_implicit_euler_part,
 )
 from zwang.integrator.stick_slip import (
-    SUBSTEPS,
     PartToStop,
     SlidingSystem,
     TrialSubstep,
@@ -67,12 +66,8 @@ from zwang.scalar import (
 )
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
-from zwang.simulation.solver_status import (
-    CONVERGED,
-    SolverStatus,
-    solver_status,
-    worst_solver_status,
-)
+from zwang.simulation.solver_status import CONVERGED, solver_status, worst_solver_status
+from zwang.simulation.solver_status import NOT_CONVERGED as SOLVER_NOT_CONVERGED
 from zwang.simulation.status import (
     INCONSISTENT_CONSTRAINTS,
     NONE,
@@ -91,6 +86,7 @@ from zwang.solver.linearised import TO_BE_FOUND
 from zwang.solver.solve import solve
 
 MOST_IMPACTS = 20  # in one step; a row of six touching balls needs up to 15
+MOST_STOPS = 100  # of Coulomb friction in one step
 LOCATION_TOLERANCE = 1e-9  # [parts] of the time of impact, whose error Newton's method then squares
 LOCATION_ITERATIONS = 30
 TANGENT_ITERATIONS = 3  # for the derivative of the time of impact, of a root that was located
@@ -172,9 +168,8 @@ class _Parts(NamedTuple):
 
     state: at the beginning of the next part, `elapsed` [s] after that of the step. size [s]: of that part.
     phase: TRIAL, FREE or TO_IMPACT. impacts: their number. stops: the number of parts that ended at a stop of
-    Coulomb friction. status: of what was accepted. solver: the worst
-    solver status of all parts. done: whether the step is complete. switching: see `Evaluation`; None where
-    it is not to be found out.
+    Coulomb friction. status: of what was accepted. solver: the worst solver status of all parts. done:
+    whether the step is complete. switching: see `Evaluation`; None where it is not to be found out.
     """
 
     state: State
@@ -250,9 +245,7 @@ def step_with_impacts(
         part, rates = integrated(s, s.state, stop.signs, s.size)
         found: _PartMemory = part.memory
         closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
-        too_many = where(
-            logical_and(found.closes, logical_not(closes)), SolverStatus.NOT_CONVERGED, CONVERGED
-        )
+        too_many = where(logical_and(found.closes, logical_not(closes)), SOLVER_NOT_CONVERGED, CONVERGED)
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
         end = t + s.elapsed + s.size
@@ -262,7 +255,7 @@ def step_with_impacts(
             lambda: state_after_impact(model, part.end, end, evaluation.tangents),
             lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
         )
-        unresolved = status_if(logical_not(logical_and(stop.is_found, s.stops < SUBSTEPS)), NOT_CONVERGED)
+        unresolved = status_if(logical_not(logical_and(stop.is_found, s.stops < MOST_STOPS)), NOT_CONVERGED)
         status = worst_status([found.status, impact_status, unresolved])
         solver = worst_solver_status([s.solver, found.solver, impact_solver, too_many])
         progress = _next(s, part, after, closes, share, status, h, stop.is_whole)

@@ -57,7 +57,7 @@ def state_derivative_tangent(
     """The rates of the deviation (dq, dv, dz) of the state from its motion, that start along a direction.
 
     These are the right-hand sides of the variational equation, the limit of (`step_tangent` - direction) / h
-    for small steps h. Arguments as for `step_tangent`.
+    for small steps h where no rows depend on the step. Arguments as for `step_tangent`.
     """
     with tangents():
         s = settings()

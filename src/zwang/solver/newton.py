@@ -47,8 +47,8 @@ TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
 SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
-SINGLE_PRECISION_STEP = 1e-5  # the same in single precision, ...
-SINGLE_PRECISION_STAGNATIONS = 3  # ... after this many such steps
+SINGLE_PRECISION_STEP = 1e-5  # the same in single precision
+SINGLE_PRECISION_STAGNATIONS = 3  # such steps before the method ends there
 SINGLE_PRECISION_RESOLUTION = 1e-6  # of residuals there, relative to their terms at the start
 LARGEST_STIFFNESS = 1e6  # D |y| at the start relative to the forces, up to which a step can be exact
 TWO_SIDED = ("equality", "friction")  # kinds of rows that exert forces at residuals of both signs
@@ -62,11 +62,11 @@ class _NewtonState(NamedTuple):
     a (nv,): the accelerations; smooth_force (nv,): M (a - a_free); y: the residual of the rows. status: of
     every block of rows. step: the largest change of an acceleration in the last step, NaN before the first;
     newton_step: the same before the line search. error: the largest entry of the gradient before it.
-    stiffness: at the start, the largest D |y| of a row, and of one that would exert a force there, to which
-    rounding errors of the forces are proportional. stagnations: single-precision steps
-    without progress. ended: whether no step follows. done: whether the method has terminated. usable: whether
-    the last step was small enough for the accelerations to be used. stagnated: whether the method has
-    terminated above its tolerance, because of rounding.
+    stiffness: at the start, the largest D |y| of a row, and of one that would exert a force there; rounding
+    errors of the forces are proportional to it where the start is far from the solution. stagnations:
+    single-precision steps without progress. ended: whether no step follows. done: whether the method has
+    terminated. usable: whether the last step was small enough for the accelerations to be used. stagnated:
+    whether the method has terminated above its tolerance, because of rounding.
     """
 
     a: np.ndarray
@@ -99,7 +99,8 @@ def newton(
     similar problem. With a warm start the first step assumes that status, and the solution reports the final
     one. tolerance: of the gradient, relative to the largest force in it. The method also terminates when no
     row changes its status over a full step, unless a row is so stiff that rounding errors count: otherwise
-    that step is exact. Every row must be soft (R > 0).
+    that step is exact. Stiffness is judged by the residuals at the start; from accelerations close to the
+    solution it is not seen. Every row must be soft (R > 0).
     """
     warm_start = as_warm_start(start)
     size = max_abs(problem.free_force_of())

@@ -91,7 +91,8 @@ class StateDerivatives(NamedTuple):
     in `StepDerivatives`, of the variational equation x_dot = A x + B du + P dp, where x = (dq, dv, dz) is the
     deviation from the motion through this state: dq is a displacement of the configuration that moves, so
     that for ball joints it is a rotation vector in body axes, with dq_dot = dv - v x dq. A is the limit of
-    (A of `StepDerivatives` - 1) / h for small steps h.
+    (A of `StepDerivatives` - 1) / h for small steps h, without hard limits, friction and contacts, whose rows
+    depend on the step.
     """
 
     v_dot: np.ndarray

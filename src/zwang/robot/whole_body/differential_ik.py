@@ -31,8 +31,8 @@ class IKStep:
 
     v (..., nv): the generalised velocities of the step, NaN where the solver failed. q (..., nq): the
     configuration after the step. residual: the errors before it, position (..., tasks) [m] and orientation
-    (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged and
-    the rows of limits, loops and higher priorities hold, unless they contradict each other.
+    (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged and the rows of limits,
+    loops and higher priorities hold, unless they contradict each other.
     """
 
     v: np.ndarray
@@ -76,8 +76,7 @@ def differential_ik(
     threads: by default one for each core. compiled: False evaluates the same algorithm on floats.
 
     Raises UnknownNameError for frames and bodies, DescriptionError for tasks, options and constraints of
-    velocities, ShapeError and
-    StateError for arrays, ParameterError for symbols without values.
+    velocities, ShapeError and StateError for arrays, ParameterError for symbols without values.
     Source: Gauss's principle with soft rows, see `zwang.robot.whole_body.ik_step`.
     """
     m = validation.numeric_mechanism(mechanism)

@@ -46,15 +46,15 @@ from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum
 from zwang.solver.newton import newton
 from zwang.solver.solution import Solution
 
-TASK_COMPLIANCE = 1e-4  # R of rows that must hold, relative to J H^-1 J^T of the tasks of the priority, ...
-FREE_COMPLIANCE = 1e-8  # ... and of damping and postures; rounding errors of x grow as its inverse
+TASK_COMPLIANCE = 1e-4  # R of rows that must hold, relative to J H^-1 J^T of the tasks of the priority
+FREE_COMPLIANCE = 1e-8  # the same of damping and postures; rounding errors of x grow as its inverse
 SMALLEST_ROW = 1e-10  # |J| of a row, relative to the largest, below which it consists of rounding errors
-TINY = 1e-300  # instead of zero in a denominator
+SMALLEST_DENOMINATOR = 1e-300  # instead of zero in a denominator
 HELD = 1e-11  # residual of rows that hold, relative to |J| |x|
 SETTLED = 1e-7  # relative change of x in a pass, below which rows that do not hold contradict each other
 PASSES = 40  # solutions with shifted references, at most
-DECREASE = 0.1  # of the residual in a pass, above which R becomes smaller by this factor, ...
-SMALLEST_FACTOR = 1e-4  # ... down to this one
+DECREASE = 0.1  # of the residual in a pass, above which R becomes smaller by this factor
+SMALLEST_FACTOR = 1e-4  # of R, in all
 LARGEST_RESIDUAL = 1e-6  # relative to |J| |x|, above which the rows do not hold after the last pass
 BALANCE = 1e-6  # largest residual of the force balance of a solution, relative to the forces in it
 ROUNDING = 1e-14  # of a row's residual, relative to |J| |x|; its force has the rounding error ROUNDING / R
@@ -167,7 +167,7 @@ def _compliances(level: Level, tasks: Rows, strict: Rows) -> np.ndarray:
     stiffness = [s / TASK_COMPLIANCE + d / FREE_COMPLIANCE for s, d in zip(S, level.diagonal, strict=True)]
     inverse = [1 / k for k in stiffness]
     R = [sum((J * J * w for J, w in zip(row, inverse, strict=True)), start=0.0) for row in strict.J]
-    largest = maximum(max_abs(R), TINY)
+    largest = maximum(max_abs(R), SMALLEST_DENOMINATOR)
     return scalar_array([where(value > SMALLEST_ROW**2 * largest, value, largest) for value in R])
 
 
@@ -194,7 +194,7 @@ def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, A
     rows, first = concatenated([tasks, strict], len(gauss.a_free)), len(tasks)
     balance = _Balance.of(gauss, rows)
     sizes = balance.sizes[first:]
-    smallest = maximum(SMALLEST_ROW * max_abs(sizes), TINY)
+    smallest = maximum(SMALLEST_ROW * max_abs(sizes), SMALLEST_DENOMINATOR)
     weights = [1 / maximum(size, smallest) for size in sizes]
 
     def is_settled(s: _Pass) -> Any:
@@ -210,7 +210,7 @@ def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, A
         aref = np.concatenate([tasks.aref, strict.aref + R * s.f])
         found = newton(gauss, rows.replaced(aref=aref, R=np.concatenate([tasks.R, R])), start=s.x)
         x, f = found.acceleration, found.force[first:]
-        largest = maximum(s.largest, maximum(max_abs(x), TINY))
+        largest = maximum(s.largest, maximum(max_abs(x), SMALLEST_DENOMINATOR))
         residual = max_abs(R * (f - s.f) * weights) / largest
         slow = residual > DECREASE * s.residual
         factor = where(slow, maximum(DECREASE * s.factor, SMALLEST_FACTOR), s.factor)
