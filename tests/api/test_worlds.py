@@ -281,6 +281,26 @@ def commanded(s):
     return {"error": error, "m": 2 * s.command("m")[1], "both": [s.parameter("m"), *s.command("m")]}
 
 
+@pytest.mark.parametrize(("integrator", "damping"), [("euler", 1), ("implicitfast", 1), ("rk4", 2)])
+def test_forces_of_hard_contacts_are_those_of_the_integrator(integrator, damping):
+    """f = m (g + a) with the acceleration a = -(c u + r / h) / h with which a contact closes slowly."""
+    r, u, h = 1e-5, -0.01, 0.01
+    surface = zw.Surface(hard=True)
+    slider = zw.Prismatic("z", (0, 0, 1))
+    ball = zw.Body("ball", slider, mass=2, geometry=[zw.Sphere(0.1, surface=surface)])
+    ground = [zw.Plane(surface=surface)]
+    m = zw.Mechanism("drop", [ball], geometry=ground, gravity=(0, 0, -9.81))
+
+    def observe(s):
+        return {"force": s.contact_force("ball")}
+
+    worlds = zw.Worlds(m, 1, step=h, integrator=integrator, observe=observe)
+    worlds.reset(q=[[0.1 + r]], v=[[u]])
+    expected = 2 * (9.81 - (damping * u + r / h) / h)
+    np.testing.assert_allclose(worlds.contacts.force.ravel()[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(worlds.observation["force"].ravel()[2], expected, rtol=1e-12)
+
+
 def test_observations_read_the_commands_of_each_world():
     """Commands have the names of parameters and of values here, and are still three different things."""
     worlds = zw.Worlds(
