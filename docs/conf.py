@@ -1,4 +1,4 @@
-"""Configuration of the site. `sphinx-build -W -j auto docs build/site` executes every code cell of every page.
+"""Configuration of the site: `sphinx-build -W -j auto docs build/site` executes all code cells of all pages.
 
 The build fails if a cell raises an error or writes a warning. To build single pages while writing them, use
 `sphinx-build -q -D include_patterns=index.md,gauss.md docs /tmp/one` (paths relative to docs/, separated by

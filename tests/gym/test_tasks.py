@@ -12,6 +12,7 @@ from gymnasium.envs.registration import registry
 from gymnasium.utils.env_checker import check_env
 
 from zwang.api.batch.world_view import WorldView
+from zwang.constraint.context import StepForm
 from zwang.errors import UnknownNameError
 from zwang.gym.registration import TASKS
 
@@ -94,9 +95,9 @@ def test_the_observation_of_the_humanoid_that_stands_up():
     found, reward, *_, infos = theirs.step(action)
     environment = TASKS["HumanoidStandup"].environment(frame_skip=1)
     m, t, h = environment.mechanism, theirs.data.time, 0.003
-    first = WorldView(m, (t - h, *before, np.zeros(0), action), {}, h)
+    first = WorldView(m, (t - h, *before, np.zeros(0), action), {}, StepForm(h))
     after = theirs.data.qpos.copy(), theirs.data.qvel.copy()
-    view = WorldView(m, (t, *after, np.zeros(0), action), {}, h, first, lambda: first)
+    view = WorldView(m, (t, *after, np.zeros(0), action), {}, StepForm(h), first, lambda: first)
     values = environment.observe(view)
     assert theirs.data.ncon >= 3
     np.testing.assert_allclose(np.array(values["observation"], float), found, atol=1e-7, rtol=1e-7)

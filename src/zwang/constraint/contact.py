@@ -82,7 +82,7 @@ def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: An
     """
     if not is_hard_contact(pair):
         return point.distance < pair.margin + context.widening
-    u, h = point.frame[0] @ velocity, context.timestep
+    u, h = point.frame[0] @ velocity, context.step.size
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
     near = can_close(point.distance, u, h)
@@ -93,7 +93,7 @@ def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any)
     """Whether a hard contact with the normal velocity u [m/s] takes part in an impact: closed, and either
     approaching faster than the resting speed or without restitution.
     """
-    closed = distance < CLOSED_TIME * context.timestep * absolute(u) + CLOSED_DISTANCE
+    closed = distance < CLOSED_TIME * context.step.size * absolute(u) + CLOSED_DISTANCE
     return logical_and(closed, logical_or(u < -context.resting_speed, restitution(pair) <= 0))
 
 
@@ -198,7 +198,7 @@ def _time_stepping(context: RowContext, contact: Contact) -> dict[str, Any]:
     """
     if context.impulsive:
         return {"timestep": 1, "restitution": restitution(contact.pair)}
-    return {"timestep": context.timestep, "damping": context.closing_damping}
+    return {"timestep": context.step.size, "damping": context.step.closing_damping}
 
 
 def _pyramid_rows(context: RowContext, contact: Contact) -> Rows:

@@ -16,19 +16,42 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import maximum
 
 ROUNDING = 1e-10, 3e-6  # of speeds at contacts, relative to the largest generalised velocity, by precision
+STABILIZATIONS = ("projection", "baumgarte")
+SETTLING_STEPS = 10  # time constant of Baumgarte stabilisation, in steps
+
+
+class StepForm(NamedTuple):
+    """How a step closes hard constraints.
+
+    size [s]: the step size h, which softness and hard inequalities use. stabilization: of hard equalities, by
+    coordinate "projection" after each step, or by "baumgarte" terms in their reference accelerations.
+    multistage: whether the integrator evaluates the rows several times in a step, so that the velocity at its
+    end cannot be prescribed.
+    """
+
+    size: Any
+    stabilization: str = "projection"
+    multistage: bool = False
+
+    @property
+    def settling_time(self) -> Any:
+        """The time constant of Baumgarte stabilisation [s]; None for coordinate projection."""
+        return SETTLING_STEPS * self.size if self.stabilization == "baumgarte" else None
+
+    @property
+    def closing_damping(self) -> Any:
+        """The damping with which hard limits and contacts close, see `hard_softness_rows`."""
+        return CRITICAL_DAMPING if self.multistage else 1
 
 
 class RowContext(NamedTuple):
     """A mechanism at the state (q, v), with the quantities that all rows need.
 
-    kinematics: of the links at (q, v). timestep [s]: the step size h that softness and hard inequalities
-    use. settling_time [s]: of the stabilisation of hard equalities, or None for none.
-    time [s]: the t of formulas. approaching_active: whether hard contacts that approach faster than
-    `resting_speed` constrain the acceleration; where they do not, they close by an impact. impulsive: the
-    rows are those of an impact, whose unknown is the change of v; see `constraint.impact`. widening [m, rad]:
-    added to the distances at which limits and soft contacts become active. multistage: whether the
-    integrator evaluates the rows several times in a step, so that the velocity at its end cannot be
-    prescribed.
+    kinematics: of the links at (q, v). time [s]: the t of formulas. approaching_active: whether hard contacts
+    that approach faster than `resting_speed` constrain the acceleration; where they do not, they close by an
+    impact. impulsive: the rows are those of an impact, whose unknown is the change of v; see
+    `constraint.impact`. widening [m, rad]: added to the distances at which limits and soft contacts become
+    active.
     """
 
     mechanism: Mechanism
@@ -36,25 +59,18 @@ class RowContext(NamedTuple):
     v: np.ndarray
     kinematics: Kinematics
     inverse_weights: InverseWeights
-    timestep: Any
-    settling_time: Any = None
+    step: StepForm
     time: Any = 0
     approaching_active: Any = True
     impulsive: bool = False
     widening: Any = 0
-    multistage: bool = False
-
-    @property
-    def closing_damping(self) -> Any:
-        """The damping with which hard limits and contacts close, see `hard_softness_rows`."""
-        return CRITICAL_DAMPING if self.multistage else 1
 
     @property
     def resting_speed(self) -> Any:
         """The approach speed [m/s] up to which a hard contact comes to rest without an impact: that of
         the function of this name.
         """
-        return resting_speed(self.mechanism, self.timestep, self.v)
+        return resting_speed(self.mechanism, self.step.size, self.v)
 
     @property
     def poses(self) -> list[Pose]:
@@ -66,7 +82,7 @@ class RowContext(NamedTuple):
         """The shortest time constant of softness [s]: two steps, unless the options disable MuJoCo's
         refsafe.
         """
-        return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.timestep
+        return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.step.size
 
 
 def resting_speed(mechanism: Mechanism, h: Any, v: Any) -> Any:
@@ -86,31 +102,26 @@ def row_context(
     kinematics: Kinematics,
     *,
     inverse_weights: InverseWeights | None = None,
-    timestep: Any = None,
-    settling_time: Any = None,
+    step: StepForm | None = None,
     time: Any = 0,
     approaching_active: Any = True,
     impulsive: bool = False,
     widening: Any = 0,
-    multistage: bool = False,
 ) -> RowContext:
     """Context at the state (q, v) of `kinematics`.
 
-    inverse_weights: those of the mechanism, computed here by default. timestep [s]: by default that of the
+    inverse_weights: those of the mechanism, computed here by default. step: by default of the size of the
     options.
     """
-    step = mechanism.options.timestep if timestep is None else timestep
     return RowContext(
         mechanism,
         kinematics.q,
         kinematics.v,
         kinematics.with_computed_poses(),
         inverse_weights_at_home(mechanism) if inverse_weights is None else inverse_weights,
-        step,
-        settling_time,
+        StepForm(mechanism.options.timestep) if step is None else step,
         time,
         approaching_active,
         impulsive,
         widening,
-        multistage,
     )

@@ -151,7 +151,7 @@ def with_friction_rows(
     context: RowContext, rows: Rows, laws: FrictionLaws, modes: SlidingModes | None
 ) -> Rows:
     """The rows, followed by one friction row for each law, whose bound is still 0."""
-    time = context.timestep if modes is None or modes.settling_time is None else modes.settling_time
+    time = context.step.size if modes is None or modes.settling_time is None else modes.settling_time
     parts = [
         hard_softness_rows(
             law.name, "friction", T.reshape(1, -1), context.v, [0],

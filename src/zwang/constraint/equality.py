@@ -60,7 +60,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
             violation.r,
             inverse_weight=violation.inverse_weight,
             bias=violation.bias,
-            settling_time=context.settling_time,
+            settling_time=context.step.settling_time,
         )
     # MuJoCo's couplings omit the bias Jdot v
     bias = 0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias

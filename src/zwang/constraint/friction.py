@@ -53,7 +53,7 @@ def _row(
     if softness is None:
         return hard_softness_rows(
             name, "friction", J, v, [0], inverse_weight=inverse_weight, bias=bias, bound=bound,
-            timestep=context.timestep,
+            timestep=context.step.size,
         )  # fmt: skip
     time = context.shortest_time
     return soft_rows(

@@ -16,7 +16,7 @@ from zwang import scalar
 from zwang.algebra.dual import SecondOrder, derivative_along
 from zwang.algebra.norms import norm
 from zwang.algebra.rotations import perpendicular_axes
-from zwang.constraint.context import RowContext
+from zwang.constraint.context import RowContext, StepForm
 from zwang.constraint.equality import LOOPS, Violation, equality_rows, violation_of
 from zwang.constraint.inverse_weights import zero_inverse_weights
 from zwang.constraint.rows import Rows, rows_of_kind
@@ -160,7 +160,7 @@ def _loop_rows(mechanism: Mechanism, constraint: Any, q: Any, v: Any) -> Velocit
         np.asarray(v),
         Kinematics(mechanism.tree, q, v),
         zero_inverse_weights(mechanism),
-        0,
+        StepForm(0),
     )
     violation = violation_of(context, constraint)
     n = len(violation.J)
@@ -192,8 +192,8 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
     if constraint.softness is not None:
         return _soft_constraint_rows(context, constraint, VelocityLevelRows((), A, a, b, position))
     velocity, violations = A @ np.asarray(context.v) + a, [0 if r is None else r for r in position]
-    if context.settling_time is not None:
-        rate = 1 / context.settling_time
+    if context.step.settling_time is not None:
+        rate = 1 / context.step.settling_time
         b = b - 2 * rate * velocity - rate * rate * np.array(violations, dtype=object)
     return rows_of_kind(
         constraint.name, "equality", A, b, position=violations, velocity=velocity,

@@ -127,10 +127,10 @@ def _row(
     J = J.reshape(1, -1)
     if softness is None:
         # The bias matters near the limit only. That of a string is infinite at length zero.
-        near = can_close(distance, (J @ np.asarray(context.v))[0], context.timestep)
+        near = can_close(distance, (J @ np.asarray(context.v))[0], context.step.size)
         return hard_softness_rows(
             name, "limit", J, context.v, [distance], inverse_weight=inverse_weight,
-            bias=where(near, bias, 0), timestep=context.timestep, damping=context.closing_damping,
+            bias=where(near, bias, 0), timestep=context.step.size, damping=context.step.closing_damping,
         )  # fmt: skip
     margin = softness.margin
     return soft_rows(

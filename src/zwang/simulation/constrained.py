@@ -12,7 +12,7 @@ import numpy as np
 from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.norms import norm
 from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
-from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.context import RowContext, StepForm, row_context
 from zwang.constraint.coulomb_friction import (
     FrictionState,
     SlidingModes,
@@ -116,23 +116,22 @@ def free_motion(kinematics: Kinematics, tau: Any) -> FreeMotion:
 
 
 def solve_constrained(
-    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton", timestep: Any = None,
-    kinematics: Kinematics | None = None,
-    inverse_weights: InverseWeights | None = None, settling_time: Any = None, start: Any = None,
-    time: Any = 0, independent: tuple[IndependentVelocity, ...] | None = None, approaching_active: Any = True,
-    modes: SlidingModes | None = None, bearings: BearingLoads | None = None, multistage: bool = False,
+    mechanism: Mechanism, q: Any, v: Any, tau: Any, *, solver: str = "newton",
+    step: StepForm | None = None, kinematics: Kinematics | None = None,
+    inverse_weights: InverseWeights | None = None, start: Any = None, time: Any = 0,
+    independent: tuple[IndependentVelocity, ...] | None = None, approaching_active: Any = True,
+    modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
 
-    kinematics: of the mechanism's tree at (q, v), computed here by default.
-    timestep [s]: the step size of unilateral hard constraints, by default that of the options.
-    inverse_weights: those of the mechanism, computed here by default. settling_time [s]: time constant of
-    Baumgarte stabilisation. start: initial guess or warm start, as for `solve`. time [s]: the t of
-    time-dependent constraints. independent: the independent velocities of a coordinate reduction, or none of
-    them for an automatic choice; None for constraint forces. approaching_active, multistage: see
-    `RowContext`. modes: of Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb
-    friction; by default those under the passive forces.
+    step: how a step closes hard constraints, by default of the size of the options. kinematics: of the
+    mechanism's tree at (q, v), computed here by default. inverse_weights: those of the mechanism, computed
+    here by default. start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent
+    constraints. independent: the independent velocities of a coordinate reduction, or none of them for an
+    automatic choice; None for constraint forces. approaching_active: see `RowContext`. modes: of Coulomb
+    friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those under the
+    passive forces.
     """
     laws = coulomb_frictions(mechanism)
     repeated = laws or has_nonideal_constraints(mechanism)  # each step solves the problem several times
@@ -143,11 +142,9 @@ def solve_constrained(
         mechanism,
         kinematics,
         inverse_weights=inverse_weights,
-        timestep=timestep,
-        settling_time=settling_time,
+        step=step,
         time=time,
         approaching_active=approaching_active,
-        multistage=multistage,
     )
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:

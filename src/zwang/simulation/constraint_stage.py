@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
-from zwang.constraint.context import resting_speed
+from zwang.constraint.context import StepForm, resting_speed
 from zwang.constraint.coordinate_projection import (
     ProjectedState,
     project_state,
@@ -47,33 +47,22 @@ from zwang.simulation.status import (
 )
 
 CONSTRAINT_TYPES = (*LOOPS, *VELOCITY_LEVEL, NonIdeal, CoulombFriction)
-STABILIZATIONS = ("projection", "baumgarte")
-SETTLING_STEPS = 10  # time constant of Baumgarte stabilisation, in steps
 
 
 @dataclass(frozen=True)
 class ConstraintModel:
     """A constrained mechanism, with the constants that its rows need.
 
-    weights: inverse weights. h: step size [s]. stabilization: of hard constraints, by coordinate
-    "projection" after each step, or by "baumgarte" terms in their reference accelerations.
-    independent: the independent velocities of a coordinate reduction, or None for constraint forces.
-    released: the mechanism whose joints with Coulomb friction are released, if there are any. multistage:
-    see `RowContext`.
+    weights: inverse weights. step: how steps close hard constraints. independent: the independent velocities
+    of a coordinate reduction, or None for constraint forces. released: the mechanism whose joints with
+    Coulomb friction are released, if there are any.
     """
 
     mechanism: Mechanism
     weights: InverseWeights
-    h: float
-    stabilization: str = "projection"
+    step: StepForm
     independent: tuple[IndependentVelocity, ...] | None = None
     released: ReleasedMechanism | None = None
-    multistage: bool = False
-
-    @property
-    def settling_time(self) -> float | None:
-        """The time constant of Baumgarte stabilisation [s]; None for coordinate projection."""
-        return SETTLING_STEPS * self.h if self.stabilization == "baumgarte" else None
 
     @property
     def hard(self) -> bool:
@@ -83,7 +72,7 @@ class ConstraintModel:
     @property
     def projects(self) -> bool:
         """Whether the state is projected onto hard constraints after each step."""
-        return self.stabilization == "projection" and self.hard
+        return self.step.stabilization == "projection" and self.hard
 
 
 class ConstrainedMotion(NamedTuple):
@@ -109,16 +98,11 @@ class ConstrainedMotion(NamedTuple):
 
 
 def constraint_model_of(
-    mechanism: Mechanism,
-    h: float,
-    stabilization: str = "projection",
-    coordinate_reduction: CoordinateReduction = False,
-    *,
-    multistage: bool = False,
+    mechanism: Mechanism, step: StepForm, coordinate_reduction: CoordinateReduction = False
 ) -> ConstraintModel | None:
-    """The constraint model of a mechanism for steps of size h [s]; None if nothing constrains its motion.
+    """The constraint model of a mechanism; None if nothing constrains its motion.
 
-    multistage: see `RowContext`. Raises SimulationError for a constraint of a type that is not simulated.
+    Raises SimulationError for a constraint of a type that is not simulated.
     """
     if not describe_constraints(mechanism):
         return None
@@ -130,7 +114,7 @@ def constraint_model_of(
             )
     independent = independent_velocities(mechanism, coordinate_reduction)
     weights, released = inverse_weights(mechanism), released_mechanism(mechanism)
-    return ConstraintModel(mechanism, weights, h, stabilization, independent, released, multistage)
+    return ConstraintModel(mechanism, weights, step, independent, released)
 
 
 def hard_constraints(mechanism: Mechanism) -> list[Any]:
@@ -186,7 +170,7 @@ def constrained_motion(
         kinematics,
         found.friction,
         closes_by_impact(
-            found.rows, solution.force_of, resting_speed(model.mechanism, model.h, kinematics.v)
+            found.rows, solution.force_of, resting_speed(model.mechanism, model.step.size, kinematics.v)
         ),
     )
 
@@ -206,11 +190,9 @@ def solved(
     force.
     """
     return solve_constrained(
-        model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, timestep=model.h,
-        inverse_weights=model.weights,
-        settling_time=model.settling_time, time=t, independent=model.independent, start=warm_start,
-        approaching_active=approaching_active,
-        modes=modes, bearings=bearings, multistage=model.multistage,
+        model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, step=model.step,
+        inverse_weights=model.weights, time=t, independent=model.independent, start=warm_start,
+        approaching_active=approaching_active, modes=modes, bearings=bearings,
     )  # fmt: skip
 
 

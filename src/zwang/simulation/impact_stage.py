@@ -219,12 +219,12 @@ def step_with_impacts(
     evaluation: Evaluation = Evaluation(),
     laws: SlidingLaws | None = None,
 ) -> StepEnd:
-    """The end of one step of size model.h in which hard contacts may close by impacts.
+    """The end of one step in which hard contacts may close by impacts.
 
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
     laws: at whose stops the step is divided; None for no such laws.
     """
-    h, unroll = model.h, evaluation.tangents or evaluation.switching
+    h, unroll = model.step.size, evaluation.tangents or evaluation.switching
 
     def integrated(s: _Parts, state: State, signs: Any, size: Any) -> tuple[SubStep, list[PartRate]]:
         """A part of this size, and the rates of all its stages, or of the first."""
@@ -372,7 +372,7 @@ def _closing_time(path: _Path, share: Any) -> Any:
 
 def _context(model: ConstraintModel, kinematics: Kinematics, t: Any) -> RowContext:
     """The context of the contacts at the time t [s]."""
-    return row_context(model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h, time=t)
+    return row_context(model.mechanism, kinematics, inverse_weights=model.weights, step=model.step, time=t)
 
 
 def _newton_step(share: Any, time: Any, size: Any) -> Any:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from zwang.constraint.context import StepForm
 from zwang.integrator.adaptive_step import Adaptive
 from zwang.mechanism.constraints import PointSpeed
 
@@ -23,9 +24,9 @@ class RecordedQuantities:
     frames: names of the frames whose positions are recorded. constraints: generalised forces of all
     constraints.
     forces: forces of contacts and of constraints between points. zwang: Gauss's measure Z by body.
-    violations: violations and residuals of the constraints. h: step size [s]. stabilization: of the hard
-    constraints. reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded.
-    multipliers: forces of the rows of the constraints. multistage: of the integrator, see `RowContext`.
+    violations: violations and residuals of the constraints. step: how steps close hard constraints.
+    reactions: wrenches of the joints. sensors: names of the sensors whose values are recorded. multipliers:
+    forces of the rows of the constraints.
     """
 
     frames: tuple[str, ...] = ()
@@ -33,12 +34,10 @@ class RecordedQuantities:
     forces: bool = False
     zwang: bool = False
     violations: bool = False
-    h: float = 0.0
-    stabilization: str = "projection"
+    step: StepForm = StepForm(0.0)
     reactions: bool = False
     sensors: tuple[str, ...] = ()
     multipliers: bool = False
-    multistage: bool = False
 
 
 @dataclass(frozen=True)

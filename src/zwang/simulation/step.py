@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.context import StepForm
 from zwang.constraint.coulomb_friction import (
     FrictionState,
     SlidingModes,
@@ -166,9 +167,8 @@ def step_settings(
     """
     constant = integrator == "euler" and has_implicit_joint_damping(mechanism) and is_linear(mechanism)
     tree = tree_with_implicit_damping(mechanism, h) if constant else mechanism.tree
-    constraint_model = constraint_model_of(
-        mechanism, h, stabilization, coordinate_reduction, multistage=integrator in MULTISTAGE
-    )
+    form = StepForm(h, stabilization, integrator in MULTISTAGE)
+    constraint_model = constraint_model_of(mechanism, form, coordinate_reduction)
     has_impacts = constraint_model is not None and has_hard_contacts(mechanism)
     return StepSettings(mechanism, h, integrator, tree, constraint_model, has_impacts, sleep_rule(mechanism))
 

@@ -51,7 +51,7 @@ def _point_forces(
     """Position and force of each of `point_force_labels`, in one array."""
     if model is None or motion is None:
         return np.zeros(6 * len(point_force_labels(mechanism)))
-    context = row_context(mechanism, motion.kinematics, inverse_weights=model.weights, timestep=model.h)
+    context = row_context(mechanism, motion.kinematics, inverse_weights=model.weights, step=model.step)
     points = point_forces(context, motion.found.rows, motion.found.solution)
     return np.array([x for point in points for x in (*point.position, *point.force)])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.algebra.rotations import cross
+from zwang.constraint.context import StepForm
 from zwang.integrator.fixed_step import State
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.tree import Tree
@@ -90,7 +91,7 @@ def sensor_tangent(
         s = settings()
         moved, moved_control = _moved(s, state, control, direction)
         time = 0 if t is None else t
-        sensed = SensedState(s.mechanism, time, *moved, moved_control, s.h, start=known.of_stage(0))
+        sensed = SensedState(s.mechanism, time, *moved, moved_control, StepForm(s.h), start=known.of_stage(0))
         return _derivatives(sensor_values(sensed))
 
 

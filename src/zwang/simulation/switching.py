@@ -88,7 +88,7 @@ def muscle_is_switching(mechanism: Mechanism, z: Any, control: Any) -> Any:
 def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:
     """`is_switching`, but for laws of Coulomb friction that start to slide."""
     rows = motion.found.rows
-    changes = _status_changes(motion.found.problem, rows, motion.a, model.h)
+    changes = _status_changes(motion.found.problem, rows, motion.a, model.step.size)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
     changes = logical_or(changes, _contacts_change(model, motion))
@@ -140,7 +140,7 @@ def _correction_changes(model: ConstraintModel, motion: ConstrainedMotion) -> An
     """Whether a hard contact or limit acts at a distance close to 0, or to the penetration from which its
     correction is limited.
     """
-    rows, deepest = motion.found.rows, LARGEST_CORRECTION_SPEED * model.h / PENETRATION_CORRECTION
+    rows, deepest = motion.found.rows, LARGEST_CORRECTION_SPEED * model.step.size / PENETRATION_CORRECTION
 
     def at_kink(_: Any, distance: Any) -> Any:
         return logical_or(absolute(distance) < CLOSE, absolute(distance + deepest) < CLOSE)
@@ -153,7 +153,7 @@ def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> A
     """Whether a hard contact acts on an approach close to the resting speed, above which it closes by an
     impact.
     """
-    speed, found = resting_speed(model.mechanism, model.h, motion.kinematics.v), motion.found
+    speed, found = resting_speed(model.mechanism, model.step.size, motion.kinematics.v), motion.found
     change = CLOSE * maximum(speed, 1.0)
     both = [closes_by_impact(found.rows, found.solution.force_of, speed + s * change) for s in (1.0, -1.0)]
     return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
@@ -258,8 +258,7 @@ def _active_count(model: ConstraintModel, motion: ConstrainedMotion, widening: f
     rows = constraint_rows(
         row_context(
             model.mechanism.replace(options=without_contacts), motion.kinematics,
-            inverse_weights=model.weights, timestep=model.h,
-            settling_time=model.settling_time, widening=widening, multistage=model.multistage,
+            inverse_weights=model.weights, step=model.step, widening=widening,
         )
     )  # fmt: skip
     return reduce(lambda total, active: total + where(active, 1.0, 0.0), rows.active, 0.0)

@@ -12,6 +12,7 @@ from zwang.api.arguments.initial_conditions import sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.collision import candidate_pairs
 from zwang.constraint.contact import restitution
+from zwang.constraint.context import STABILIZATIONS, StepForm
 from zwang.constraint.impact import hard_contact_pairs
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.deprecation import warn_of_rename
@@ -20,7 +21,6 @@ from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_number
 from zwang.simulation.constraint_options import contact_enabled
-from zwang.simulation.constraint_stage import STABILIZATIONS
 from zwang.simulation.quantities.constraint_forces import point_force_labels
 from zwang.simulation.quantities.constraint_multipliers import multiplier_labels
 from zwang.simulation.quantities.joint_wrenches import check_reactions
@@ -75,7 +75,7 @@ def simulation_settings(
         count,
         min(every, count),
         chosen,
-        replace(wanted, stabilization=method, multistage=is_multistage(chosen)),
+        replace(wanted, step=step_form(h, chosen, method)),
         method,
         independent or independent is not None,
     )
@@ -95,9 +95,10 @@ def check_restitution(mechanism: Mechanism, integrator: str | Adaptive) -> None:
             )
 
 
-def is_multistage(integrator: str | Adaptive) -> bool:
-    """Whether an integrator, or that of this name, evaluates the state derivative several times in a step."""
-    return isinstance(integrator, Adaptive) or integrator in (*MULTISTAGE, *METHODS)
+def step_form(h: float, integrator: str | Adaptive, stabilization: str = "projection") -> StepForm:
+    """How steps of size h [s] of an integrator, or of that of this name, close hard constraints."""
+    multistage = isinstance(integrator, Adaptive) or integrator in (*MULTISTAGE, *METHODS)
+    return StepForm(h, stabilization, multistage)
 
 
 def velocity_names(coordinate_reduction: CoordinateReduction) -> str:
@@ -161,7 +162,7 @@ def chosen_integrator(mechanism: Mechanism, integrator: Any) -> str | Adaptive:
 def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[int | None, RecordedQuantities]:
     """(every, quantities) from `record`: a whole number, or a dictionary with some of the keys `RECORD`."""
     if not isinstance(record, Mapping):
-        return None if record is None else _every(record), RecordedQuantities(h=h)
+        return None if record is None else _every(record), RecordedQuantities(step=StepForm(h))
     record = {current_quantity(key): value for key, value in record.items()}
     for key in record:
         if key not in RECORD:
@@ -176,7 +177,7 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     every = record.get("every")
     flags = {name: bool(record.get(name)) for name in FLAGS}
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
-    wanted = replace(RecordedQuantities(frames, h=h, sensors=sensors), **flags)
+    wanted = replace(RecordedQuantities(frames, step=StepForm(h), sensors=sensors), **flags)
     if wanted.reactions:
         check_reactions(mechanism)
     return None if every is None else _every(every), wanted

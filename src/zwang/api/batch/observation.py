@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.api.batch.world_view import WorldView, observed_values
 from zwang.compiler.frontend.trace import trace
+from zwang.constraint.context import StepForm
 from zwang.errors import ArgumentError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
@@ -28,14 +29,12 @@ class _LastStageAsked(Exception):
 class ObservedState(NamedTuple):
     """An observation as functions of arrays, to be traced.
 
-    h: step size [s]. multistage: of the integrator, see `RowContext`. names: of the parameters. commands: the
-    shape of each command, by name. layout: the shape of each value, by name, which is entered when `of_state`
-    is traced.
+    step: how steps close hard constraints. names: of the parameters. commands: the shape of each command, by
+    name. layout: the shape of each value, by name, which is entered when `of_state` is traced.
     """
 
     mechanism: Mechanism
-    h: float
-    multistage: bool
+    step: StepForm
     names: tuple[str, ...]
     observe: Observation
     commands: Mapping[str, tuple[int, ...]]
@@ -50,7 +49,7 @@ class ObservedState(NamedTuple):
     def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
         m, named = self._substituted(given)
-        view = self._view(m, (clock[0] * self.h, q, v, z, u), **named)
+        view = self._view(m, (clock[0] * self.step.size, q, v, z, u), **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
@@ -63,7 +62,7 @@ class ObservedState(NamedTuple):
 
         def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
             m, named = self._substituted(given)
-            state = (clock[0] * self.h, q, v, z, u)
+            state = (clock[0] * self.step.size, q, v, z, u)
             before = self._view(m, state, last_stage=asked, **named)
             view = self._view(m, state, before=before, last_stage=asked, **named)
             return observed_values(self.observe(view))
@@ -89,7 +88,7 @@ class ObservedState(NamedTuple):
         """
         *given, q0, v0, z0, stage, stage0 = others
         m, named = self._substituted(given)
-        t = clock[0] * self.h
+        t = clock[0] * self.step.size
 
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])
@@ -105,7 +104,7 @@ class ObservedState(NamedTuple):
 
     def _view(self, m: Mechanism, state: tuple[Any, Any, Any, Any, Any], **others: Any) -> WorldView:
         """A state of the mechanism, as the observation sees it."""
-        return WorldView(m, state, h=self.h, multistage=self.multistage, **others)
+        return WorldView(m, state, step=self.step, **others)
 
     def _check_layout(self, found: Mapping[str, np.ndarray]) -> None:
         """Raises ArgumentError if the observation after a step has other names or shapes than after a

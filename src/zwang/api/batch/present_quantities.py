@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.api.analysis.contacts import flat_contacts
 from zwang.api.batch.observation import state_sizes, substituted
+from zwang.constraint.context import StepForm
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 
@@ -17,13 +18,12 @@ SENSORS, CONTACTS = "sensors", "contacts"
 class PresentQuantities(NamedTuple):
     """Functions of the arrays of a world's state, to be traced.
 
-    h: step size [s]. multistage: of the integrator, see `RowContext`. names: of the parameters. Accelerations
-    and forces are those of the state under the control, by Gauss's principle.
+    step: how steps close hard constraints. names: of the parameters. Accelerations and forces are those of
+    the state under the control, by Gauss's principle.
     """
 
     mechanism: Mechanism
-    h: float
-    multistage: bool
+    step: StepForm
     names: tuple[str, ...]
 
     @property
@@ -44,4 +44,4 @@ class PresentQuantities(NamedTuple):
 
     def _state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any) -> SensedState:
         m, _ = substituted(self.mechanism, self.names, params)
-        return SensedState(m, clock[0] * self.h, q, v, z, u, self.h, multistage=self.multistage)
+        return SensedState(m, clock[0] * self.step.size, q, v, z, u, self.step)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zwang.api.functions.sensor_functions import BodyQuantities, body_quantities
+from zwang.constraint.context import StepForm
 from zwang.dynamics.body_quantities import body_wrenches
 from zwang.dynamics.energy import mass_centre, momentum
 from zwang.errors import ArgumentError, UnknownNameError
@@ -42,21 +43,18 @@ class WorldView:
         mechanism: Mechanism,
         state: tuple[Any, Any, Any, Any, Any],
         params: Mapping[str, Any],
-        h: float | None = None,
+        step: StepForm | None = None,
         before: WorldView | None = None,
         last_stage: Callable[[], WorldView] | None = None,
         known_acceleration: Any = None,
-        multistage: bool = False,
         commands: Mapping[str, Any] = MappingProxyType({}),
     ):
-        self._mechanism, self._params, self._h, self._commands = mechanism, params, h, commands
+        self._mechanism, self._params, self._commands = mechanism, params, commands
         self.time, self._q, self._v, self._z, self._u = state
         self._last_stage = last_stage
         self.is_initial = before is None
         self.before = self if before is None else before
-        self._sensed = SensedState(
-            mechanism, *state, h, known_acceleration=known_acceleration, multistage=multistage
-        )
+        self._sensed = SensedState(mechanism, *state, step, known_acceleration=known_acceleration)
         # known before an observation reads it in a branch first: what is not read is no part of the program
         self._kinematics = self._sensed.kinematics.with_computed_poses()
         _ = self._kinematics.velocities, spatial_tendons_at(mechanism, self._kinematics)

@@ -15,7 +15,7 @@ from zwang.api.analysis.contacts import ContactArrays, contact_arrays
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
-from zwang.api.arguments.settings_validation import is_multistage
+from zwang.api.arguments.settings_validation import step_form
 from zwang.api.arguments.single_precision import warn_of_small_friction
 from zwang.api.arguments.validation import checked_mechanism, named_keyframe, or_of_keyframe
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
@@ -315,8 +315,8 @@ class Worlds:
     def _present_values(self, kind: str) -> Any:
         """The array or the arrays of a function of `PresentQuantities` for all worlds."""
         if kind not in self._present:
-            m, multistage = self.mechanism, is_multistage(self.integrator)
-            quantities = PresentQuantities(m, self.step_size, multistage, tuple(m.symbols))
+            m, form = self.mechanism, step_form(self.step_size, self.integrator)
+            quantities = PresentQuantities(m, form, tuple(m.symbols))
             function = compile_function(getattr(quantities, kind), quantities.sizes, **self._settings)
             self._present[kind] = function
         function = self._present[kind]
@@ -399,9 +399,8 @@ class Worlds:
         self._observation_after_reset: CompiledFunction | None = None
         if self._observe is not None:
             shapes = {name: x.shape for name, x in self._first_commands.items()}
-            observed = ObservedState(
-                m, self.step_size, is_multistage(self.integrator), names, self._observe, shapes, self._layout
-            )
+            form = step_form(self.step_size, self.integrator)
+            observed = ObservedState(m, form, names, self._observe, shapes, self._layout)
             sizes = observed.sizes
             self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
             with_stage = observed.asks_for_last_stage()

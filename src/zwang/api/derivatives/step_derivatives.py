@@ -230,7 +230,9 @@ def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings
         return step_settings(mechanism, h, integrator)
     settings = step_settings(mechanism, h, "rk4")
     model = settings.constraint_model
-    return settings if model is None else replace(settings, constraint_model=replace(model, multistage=False))
+    if model is None:
+        return settings
+    return replace(settings, constraint_model=replace(model, step=model.step._replace(multistage=False)))
 
 
 def step_solution(

@@ -84,8 +84,8 @@ def contact_pairs(m: Mechanism) -> Sequence[Pair]:
 def row_context_of(model: ConstraintModel, kinematics: Kinematics, time: Any) -> RowContext:
     """What the rows of a step depend on; time [s]: None if nothing depends on it."""
     return row_context(
-        model.mechanism, kinematics, inverse_weights=model.weights, timestep=model.h,
-        settling_time=model.settling_time, time=0 if time is None else time, multistage=model.multistage,
+        model.mechanism, kinematics, inverse_weights=model.weights, step=model.step,
+        time=0 if time is None else time,
     )  # fmt: skip
 
 

@@ -284,7 +284,7 @@ def derived_quantities_compiled(
     """The state quantities (worlds, samples, n) of all samples of all worlds, in machine code."""
     compiled = compiled_derived_quantities(mechanism, wanted, tuple(initial.params))
     params = [x[:, None, None] for x in initial.params.values()]
-    times = motion.clock * wanted.h
+    times = motion.clock * wanted.step.size
     numbers = 50 + (6 * len(point_force_labels(mechanism)) if wanted.forces else 0)
     numbers += 6 * len(mechanism.joints) if wanted.reactions else 0
     rows = max(1, BLOCK // (numbers * motion.q.shape[1]))

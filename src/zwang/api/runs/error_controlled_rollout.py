@@ -11,6 +11,7 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along
 from zwang.api.runs.friction_modes import FrictionModes
+from zwang.constraint.context import StepForm
 from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
 from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import (
@@ -27,7 +28,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constrained import has_nonideal_constraints
 from zwang.simulation.constraint_options import describe_constraints
-from zwang.simulation.constraint_stage import SETTLING_STEPS, hard_constraints, held_velocity, stabilised
+from zwang.simulation.constraint_stage import hard_constraints, held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import (
     EventOccurrence,
@@ -92,7 +93,7 @@ def continuous_dynamics(
     """
     s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
 
-    settling_time = None if stabilization == "projection" else SETTLING_STEPS * h
+    settling_time = StepForm(h, stabilization).settling_time
 
     def of_state(t: Any, q: Any, v: Any, z: Any, u: Any, signs: Any) -> StateDerivative:
         modes = SlidingModes(signs, False, settling_time) if len(signs) else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from zwang.api.arguments.settings_validation import current_quantity, is_multistage
+from zwang.api.arguments.settings_validation import current_quantity, step_form
 from zwang.api.runs.compiled_rollout import derived_quantities_compiled
 from zwang.errors import ShapeError, SimulationWarning, TraceError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
@@ -65,9 +65,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         violations="violations" in chosen,
         reactions="reactions" in chosen,
         multipliers="multipliers" in chosen,
-        h=float(settings["step"]),
-        stabilization=stabilization,
-        multistage=is_multistage(str(settings.get("integrator"))),
+        step=step_form(float(settings["step"]), str(settings.get("integrator")), stabilization),
         sensors=tuple(sensor.name for sensor in m.sensors) if "sensors" in chosen else (),
     )
     initial, motion = _motion_of(run)

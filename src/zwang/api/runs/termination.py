@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.collision.pairs import candidate_pairs
 from zwang.collision.penetration import deepest_penetration
+from zwang.constraint.context import SETTLING_STEPS
 from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.crba import crba
 from zwang.errors import SimulationWarning, SolveError
@@ -17,7 +18,7 @@ from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_options import describe_constraints
-from zwang.simulation.constraint_stage import SETTLING_STEPS, largest_violations
+from zwang.simulation.constraint_stage import largest_violations
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import Trajectory
 from zwang.simulation.settings import SimulationSettings

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import cholesky, cholesky_solve
-from zwang.constraint.context import RowContext
+from zwang.constraint.context import RowContext, StepForm
 from zwang.constraint.equality import Violation
 from zwang.constraint.hard import holonomic_violation
 from zwang.constraint.inverse_weights import InverseWeights
@@ -156,7 +156,7 @@ def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[tuple[Viola
     m, weights = problem.loops.mechanism, problem.loops.weights
     at_rest = np.zeros(m.nv, int)
     kinematics = Kinematics.at_poses(m.tree, q, at_rest, poses)
-    context = RowContext(m, q, at_rest, kinematics, weights, m.options.timestep)
+    context = RowContext(m, q, at_rest, kinematics, weights, StepForm(m.options.timestep))
     found = []
     for constraint in problem.loops.constraints:
         violation, count = holonomic_violation(context, constraint), 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from zwang.algebra.norms import norm
 from zwang.algebra.rotations import exponential, logarithm
-from zwang.constraint.context import RowContext
+from zwang.constraint.context import RowContext, StepForm
 from zwang.constraint.hard import holonomic_violation
 from zwang.constraint.rows import Rows, rows_of_kind
 from zwang.dynamics.energy import mass_centre_with_jacobian
@@ -69,7 +69,7 @@ def loop_rows(problem: WholeBodyProblem, kinematics: Kinematics) -> list[TaskRow
     if not problem.loops:
         return []
     at_rest = kinematics.with_velocities(np.zeros(m.nv, int))
-    context = RowContext(m, q, at_rest.v, at_rest, problem.inverse_weights, m.options.timestep)
+    context = RowContext(m, q, at_rest.v, at_rest, problem.inverse_weights, StepForm(m.options.timestep))
     violations = [holonomic_violation(context, constraint) for constraint in problem.loops]
     return [TaskRows(np.asarray(v.J), -np.asarray(v.r), np.ones(len(v.r))) for v in violations]
 

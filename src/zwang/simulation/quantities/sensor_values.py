@@ -13,7 +13,7 @@ from zwang.collision import Pair
 from zwang.collision.contact_point import unit
 from zwang.collision.distances import ShapeDistance, nearer, placed_shapes, shape_distance
 from zwang.collision.rays import is_inside, meets, nearest_hit, ray_distance, ray_hit
-from zwang.constraint.context import row_context
+from zwang.constraint.context import StepForm, row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.rows import Rows
 from zwang.dynamics import sensed_motion as motion
@@ -58,11 +58,10 @@ from zwang.solver.solution import Solution
 class SensedState:
     """One state of a mechanism with the quantities that its sensors need, each computed at its first use.
 
-    time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. h [s]: the step size,
-    by default that of the options. stabilization: of hard constraints. known_acceleration: the solution of
-    Gauss's problem (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard
-    constraints. start: of the constraint solver; for a state of tangents its known solution
-    (`zwang.solver.linearised`). multistage: see `RowContext`.
+    time [s], q (nq,), v (nv,), activation (nz,) and control (nu,): as for a step. step: how steps close hard
+    constraints, by default of the size of the options. known_acceleration: the solution of Gauss's problem
+    (nv,) where it is known; otherwise it is computed, as it is for multipliers of hard constraints. start: of
+    the constraint solver; for a state of tangents its known solution (`zwang.solver.linearised`).
     """
 
     mechanism: Mechanism
@@ -71,11 +70,9 @@ class SensedState:
     v: Any
     activation: Any
     control: Any
-    h: Any = None
-    stabilization: str = "projection"
+    step: StepForm | None = None
     known_acceleration: Any = None
     start: Any = None
-    multistage: bool = False
 
     @cached_property
     def kinematics(self) -> Kinematics:
@@ -94,7 +91,11 @@ class SensedState:
 
     @property
     def _step_size(self) -> Any:
-        return self.mechanism.options.timestep if self.h is None else self.h
+        return self._form.size
+
+    @property
+    def _form(self) -> StepForm:
+        return StepForm(self.mechanism.options.timestep) if self.step is None else self.step
 
     @cached_property
     def actuator_force(self) -> np.ndarray:
@@ -105,9 +106,7 @@ class SensedState:
 
     @cached_property
     def _constraint_model(self) -> Any:
-        return constraint_model_of(
-            self.mechanism, self._step_size, self.stabilization, multistage=self.multistage
-        )
+        return constraint_model_of(self.mechanism, self._form)
 
     @cached_property
     def solution(self) -> ConstrainedSolution | None:
@@ -163,7 +162,7 @@ class SensedState:
     def _row_context(self) -> Any:
         model = self._constraint_model
         return row_context(
-            self.mechanism, self.kinematics, inverse_weights=model.weights, timestep=model.h, time=self.time
+            self.mechanism, self.kinematics, inverse_weights=model.weights, step=model.step, time=self.time
         )
 
     @cached_property

@@ -61,9 +61,8 @@ def state_quantities(
     tree = mechanism.tree
     kinematics = Kinematics(tree, q, v)
     potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
-    tau = applied_forces(mechanism, kinematics, z, u, t, wanted.h)
-    settings = {"stabilization": wanted.stabilization, "multistage": wanted.multistage}
-    sensed = SensedState(mechanism, t, q, v, z, u, wanted.h, **settings)
+    tau = applied_forces(mechanism, kinematics, z, u, t, wanted.step.size)
+    sensed = SensedState(mechanism, t, q, v, z, u, wanted.step)
     found = {
         "tau": tau,
         "energies": [kinetic_energy_of(kinematics), potential],
@@ -92,14 +91,12 @@ def _constraint_quantities(
     needed = (wanted.constraints, wanted.forces, wanted.zwang, wanted.reactions, wanted.multipliers)
     if not any(needed):
         return found
-    constraint_model = constraint_model_of(
-        mechanism, wanted.h, wanted.stabilization, multistage=wanted.multistage
-    )
+    constraint_model = constraint_model_of(mechanism, wanted.step)
     try:
         solution = None
         if constraint_model is not None:
             bearings = bearing_loads_of(
-                constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.h
+                constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.step.size
             )
             solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
@@ -112,7 +109,7 @@ def _constraint_quantities(
         mechanism,
         kinematics,
         inverse_weights=constraint_model.weights if constraint_model is not None else None,
-        timestep=wanted.h,
+        step=wanted.step,
         time=t,
     )
     if wanted.forces and solution is not None:
@@ -144,7 +141,7 @@ def _reactions(
         problem = gauss_problem(context.kinematics, tau)
         free = Solution(np.array(problem.a_free), np.zeros(0), 0.0, True)
         solution = ConstrainedSolution(problem, no_rows(mechanism.nv), free)
-    inputs = inputs_by_name(mechanism, *driven, context.time, context.timestep)
+    inputs = inputs_by_name(mechanism, *driven, context.time, context.step.size)
     loads, by_name = loads_on_bodies(context, solution, inputs)
     loads += [load for by_body in by_name.values() for load in by_body.values()]
     wrenches = joint_wrenches(
@@ -189,7 +186,7 @@ def state_quantities_in_python(
     for w in range(initial.worlds):
         row = initial.parameters_of_world(w)
         one = mechanism.subs(row) if row else mechanism
-        times = motion.clock[w, :, 0] * wanted.h
+        times = motion.clock[w, :, 0] * wanted.step.size
         states = zip(times, motion.q[w], motion.v[w], motion.z[w], motion.u[w], strict=True)
         worlds.append([state_quantities(one, wanted, *state) for state in states])
     return {key: np.array([[x[key] for x in world] for world in worlds], dtype=float) for key in KEYS}
