@@ -1,12 +1,15 @@
-"""The tuning constants of constraints, collisions and solvers: what another value costs.
+"""The constants of constraints, collisions and solvers: what another value costs, and what it changes.
 
-    python -m benchmarks.constants [NAME ...] [--repetitions 3]
+    python -m benchmarks.constants [NAME ...] [--tolerances] [--repetitions 3]
 
 A tuning constant decides between ways that give the same motion, or when an iteration ends. For each one, the
 package is copied with the constant changed, and its scenes are stepped by the copy and by the package itself,
 in turn, each in a process of its own, on one thread. A line has the time of a step with the other value over
 that with the value in use, above 1 where the other is slower, as the median of the repetitions, for one world
-and for each of 128, or of 16 in large scenes; and the largest difference of the coordinates after 50 steps.
+and for each of 128, or of 16 in large scenes; and the largest difference of the numbers of the scene, such as
+the coordinates after 50 steps. With --tolerances it does so for all other numerical constants of these
+packages, with ten times and a tenth of each value, or with twice and half of it where it counts something: a
+tolerance is well chosen where the difference is at the level of rounding and the times are the same.
 """
 
 from __future__ import annotations
@@ -19,21 +22,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import replace
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-import zwang as zw
-from benchmarks import contact
-from zwang.io.mjcf.read.read_mjcf import read_mjcf
-from zwang.mechanism import samples
+from benchmarks.constant_scenes import measured
 
 SOURCE = Path(__file__).parents[1] / "src"
-STEPS, MANY, FEW = 50, 128, 16
-SECONDS = 1.0  # in which the shortest time is looked for
 
 
 class Tuning(NamedTuple):
@@ -79,6 +75,134 @@ TUNINGS = (
 )
 
 
+SCENES_OF_MODULES = {
+    "collision.box_box": ("boxes5",),
+    "collision.broad_phase": ("boxes25",),
+    "collision.convex.contact_optimality": ("meshes", "flat"),
+    "collision.convex.direction_cells": ("meshes",),
+    "collision.convex.expanding_polytope": ("deep",),
+    "collision.convex.face_tables": ("flat",),
+    "collision.convex.flat_faces": ("flat",),
+    "collision.convex.gjk": ("meshes", "flat"),
+    "collision.convex.kinks": ("flat derivatives",),
+    "collision.convex.least_overlap": ("deep",),
+    "collision.convex.manifold": ("flat",),
+    "collision.convex.nearest_points": ("deep", "flat"),
+    "collision.convex.polygons": ("flat",),
+    "collision.convex.polyhedra": ("meshes",),
+    "collision.link_pairs": ("clusters",),
+    "collision.sphere_capsule_cylinder": ("capsules",),
+    "collision.sweep": ("heap100",),
+    "constraint.assembly": ("four_bar assembled",),
+    "constraint.contact": ("hard5",),
+    "constraint.context": ("hard5", "hard5 single"),
+    "constraint.coordinate_projection": ("four_bar", "four_bar single", "four_bar derivatives"),
+    "constraint.coulomb_friction": ("coulomb", "coulomb single"),
+    "constraint.coupled_rows": ("ant",),
+    "constraint.hard": ("four_bar",),
+    "constraint.independent_velocities": ("four_bar reduced",),
+    "constraint.nonideal": ("nonideal", "nonideal single"),
+    "constraint.softness": ("hard5",),
+    "solver.conjugate_gradient": ("gradients",),
+    "solver.coordinate_reduction": ("four_bar reduced",),
+    "solver.friction_ellipsoid": ("gauss_seidel", "noslip"),
+    "solver.hard_contact": ("hard5", "hard5 single"),
+    "solver.hard_derivatives": ("hard5 derivatives",),
+    "solver.hard_rows": ("hard5",),
+    "solver.line_search": ("ant",),
+    "solver.multipliers": ("four_bar", "four_bar single"),
+    "solver.newton": ("ant", "boxes5", "boxes5 single"),
+    "solver.noslip": ("noslip",),
+    "solver.primal_cost": ("ant",),
+    "solver.projected_gauss_seidel": ("gauss_seidel",),
+    "algebra.convex_hull": ("meshes",),
+    "algebra.dynamic_ldlt": ("boxes25",),
+    "algebra.norms": ("ant",),
+    "algebra.rotations": ("four_bar",),
+    "algebra.woodbury": ("ant", "boxes5 single"),
+}
+"""The scenes that depend on the other constants of a module."""
+GIVEN = {
+    "collision.contact_point.FAR": "stands for infinity",
+    "collision.rays.NOTHING": "stands for infinity",
+    "constraint.impact.NEVER": "stands for infinity",
+    "solver.line_search.UNBOUNDED": "stands for infinity",
+    "constraint.coulomb_friction.SMALLEST_LOAD": "the smallest number of single precision",
+    "constraint.nonideal.SMALLEST_FORCE": "the smallest number of single precision",
+    "solver.solution.SMALLEST_SCALE": "the smallest number of single precision",
+    "algebra.norms.TINY": "MuJoCo's",
+    "collision.pairs.SMALLEST_FRICTION": "MuJoCo's",
+    "collision.convex.manifold.ALIGNED": "MuJoCo's",
+    "collision.convex.manifold.PARALLEL_EDGE": "MuJoCo's",
+    "collision.plane.COUNT": "MuJoCo's",
+    "collision.box_box.PARALLEL_NORMALS": "MuJoCo's",
+    "collision.box_box.PREFERENCE": "MuJoCo's",
+    "constraint.softness.PENETRATION_CORRECTION": "defines how hard contacts close",
+    "constraint.softness.CRITICAL_DAMPING": "defines how hard contacts close",
+    "constraint.softness.LARGEST_CORRECTION_SPEED": "defines how hard contacts close",
+    "constraint.context.SETTLING_STEPS": "defines Baumgarte stabilisation",
+    "collision.box_box.CANDIDATES": "a length",
+    "collision.convex.expanding_polytope.FACE": "a length",
+    "collision.convex.kinks.NUMBERS": "a length",
+    "collision.pair_groups._POSE_SIZE": "a length",
+    "collision.shapes.MOST_SIZES": "a length",
+    "constraint.contact_groups.LINK_COLUMNS": "a length",
+    "constraint.row_arrays.WRENCH": "a length",
+    "collision.pairs.MOST_PRISMS": "a limit of memory, named in an error",
+    "collision.pairs.MOST_CANDIDATES": "a limit of memory, named in an error",
+    "constraint.coupled_rows.MOST_ROWS": "a limit of memory",
+    "constraint.assembly.SHOWN_COORDINATES": "of a message",
+    "constraint.softness_report.BISECTIONS": "ends at neighbouring numbers",
+    "algebra.inertia.TRIANGLE_TOLERANCE": "of descriptions that are refused",
+    "algebra.inertia.SYMMETRY_TOLERANCE": "of descriptions that are refused",
+    "algebra.inertia.LEAST_MOMENT": "of descriptions that are refused",
+}
+"""Numbers that no measurement chooses, with the reason."""
+
+PACKAGES = ("collision", "constraint", "solver", "algebra")
+NUMBER = r"-?\d[\d_]*(?:\.\d*)?(?:e-?\d+)?"
+ABOVE_ONE = re.compile(rf"(?:1 \+ )?{NUMBER}")  # `1 + 1e-9`, too
+CONSTANT = re.compile(
+    rf"^(_?[A-Z][A-Z_]*) = (\(?{ABOVE_ONE.pattern}(?:, {ABOVE_ONE.pattern})*\)?)\s*(?:#.*)?$", re.MULTILINE
+)
+
+
+def constants() -> Iterator[tuple[str, str, str]]:
+    """Module, name and value of all numerical constants of the packages."""
+    for package in PACKAGES:
+        for file in sorted((SOURCE / "zwang" / package).rglob("*.py")):
+            module = ".".join(file.relative_to(SOURCE / "zwang").with_suffix("").parts)
+            for name, value in CONSTANT.findall(file.read_text()):
+                yield module, name, value
+
+
+def tolerances() -> list[Tuning]:
+    """All constants that are not in `TUNINGS`, nor given, with other values and scenes. Raises KeyError for a
+    module without scenes.
+    """
+    known = {f"{tuning.module}.{tuning.name}" for tuning in TUNINGS} | GIVEN.keys()
+    return [
+        Tuning(module, name, (scaled(value, 0.1), scaled(value, 10)), SCENES_OF_MODULES[module])
+        for module, name, value in constants()
+        if f"{module}.{name}" not in known
+    ]
+
+
+def scaled(value: str, factor: float) -> str:
+    """A constant times a factor of ten, or numbers that count something by a factor of two."""
+
+    def number(found: re.Match[str]) -> str:
+        text = found[0].removeprefix("1 + ")
+        if re.fullmatch(r"-?[\d_]+", text):
+            return str(max(1, round(int(text) * (2 if factor > 1 else 0.5))))
+        x, one = Decimal(text), "1 + " if text != found[0] else ""
+        if 1 < x < 1.1:  # an allowance
+            return str(1 + (x - 1) * Decimal(str(factor)))
+        return one + f"{float(x * Decimal(str(factor))):g}"
+
+    return ABOVE_ONE.sub(number, value)
+
+
 def file_of(tuning: Tuning, source: Path) -> Path:
     """The file that sets a constant, in the package in this folder."""
     return source / "zwang" / f"{tuning.module.replace('.', '/')}.py"
@@ -104,78 +228,6 @@ def changed_copy(folder: Path, tuning: Tuning, value: str) -> Path:
     file = file_of(tuning, target)
     file.write_text(line_of(tuning).sub(rf"\g<1>{value}\g<3>", file.read_text()))
     return target
-
-
-# ------------------------------------------------------------------------------------------------ scenes
-
-
-def text_of(scene: str) -> str:
-    """The MJCF of a scene."""
-    if scene in ("meshes", "deep"):
-        return meshes(8, 150, 0.15 if scene == "meshes" else 0.05)
-    if scene == "clusters":
-        return clusters(6, 8)
-    return contact.text_of(scene)
-
-
-def meshes(count: int, vertices: int, apart: float) -> str:
-    """Free bodies with random convex meshes on each other on a floor, apart by a distance [m]."""
-    rng, bodies, assets = np.random.default_rng(1), "", ""
-    for k in range(count):
-        points = rng.normal(size=(vertices, 3))
-        points *= [0.1, 0.13, 0.08] / np.linalg.norm(points, axis=1)[:, None]
-        assets += f"<mesh name='m{k}' vertex='{' '.join(map(repr, points.ravel().tolist()))}'/>"
-        place = f"{0.05 * (k % 2)} {0.05 * (k % 3)} {0.1 + apart * k}"
-        bodies += f"<body pos='{place}'><freejoint/><geom type='mesh' mesh='m{k}' mass='1'/></body>"
-    floor = "<geom type='plane' size='5 5 .1'/>"
-    return f"<mujoco><asset>{assets}</asset><worldbody>{floor}{bodies}</worldbody></mujoco>"
-
-
-def clusters(count: int, shapes: int) -> str:
-    """Free bodies of many spheres each, above a floor."""
-    rng, bodies = np.random.default_rng(2), ""
-    for k in range(count):
-        inner = "".join(
-            f"<geom size='.05' pos='{x} {y} {z}'/>" for x, y, z in rng.uniform(-0.1, 0.1, (shapes, 3))
-        )
-        bodies += f"<body pos='{0.3 * (k % 3)} {0.3 * (k // 3)} .15'><freejoint/>{inner}</body>"
-    return f"<mujoco><worldbody><geom type='plane' size='5 5 .1'/>{bodies}</worldbody></mujoco>"
-
-
-def mechanism_of(scene: str) -> zw.Mechanism:
-    """The mechanism of a scene; hard5: boxes with hard contacts, four_bar: a loop closed by hard rows."""
-    if scene == "four_bar":
-        return samples.four_bar()
-    m = read_mjcf("scene.xml", text=text_of("boxes5" if scene == "hard5" else scene), strict=False)
-    return with_hard_surfaces(m) if scene == "hard5" else m
-
-
-def with_hard_surfaces(m: zw.Mechanism) -> zw.Mechanism:
-    """The mechanism with hard contacts of all its shapes."""
-
-    def hard(shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(replace(shape, surface=replace(shape.surface, hard=True)) for shape in shapes)
-
-    bodies = tuple(replace(body, geometry=hard(body.geometry)) for body in m.bodies)
-    return m.replace(bodies=bodies, geometry=hard(m.geometry))
-
-
-def measured(scene: str) -> None:
-    """Print the seconds of a step of one world and of each of many, and the coordinates of one world."""
-    m = mechanism_of(scene)
-    times = []
-    for worlds in (1, FEW if scene in ("heap100", "boxes25") else MANY):
-        w = zw.Worlds(m, worlds, threads=1)
-        best, end_of_all = np.inf, time.perf_counter() + SECONDS
-        while best == np.inf or time.perf_counter() < end_of_all:
-            w.reset()
-            start = time.perf_counter()
-            w.step(substeps=STEPS)
-            best = min(best, (time.perf_counter() - start) / STEPS / worlds)
-        times.append(best)
-        if worlds == 1:
-            end = w.q[0].copy()
-    print(*times, *end.tolist())
 
 
 def run(scene: str, source: Path, cache: Path) -> list[float]:
@@ -209,6 +261,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--tolerances", action="store_true", help="all other constants")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--scene", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -217,7 +270,7 @@ def main() -> None:
         return
     print("| constant | value | other | scene | one world | many | difference |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for tuning in TUNINGS:
+    for tuning in tolerances() if options.tolerances else TUNINGS:
         if options.names and tuning.name not in options.names:
             continue
         for value in tuning.others:

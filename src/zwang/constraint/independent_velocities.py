@@ -20,9 +20,7 @@ from zwang.scalar import symbols_of
 IndependentVelocity = str | PointSpeed
 AUTOMATIC: tuple[IndependentVelocity, ...] = ()
 RANK_TOLERANCE = 1e-8  # of the constraint rows
-PERTURBATION = (
-    0.01  # of the state at which the rank is determined a second time, in case the first is singular
-)
+PERTURBATION = 0.01  # of the state at which the rank is determined again, in case the first is singular
 
 
 def independent_velocities(mechanism: Mechanism, selection: Any) -> tuple[IndependentVelocity, ...] | None:

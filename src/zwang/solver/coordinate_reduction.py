@@ -40,13 +40,9 @@ from zwang.solver.solution import Solution
 # relative error there. Rows are scaled so that the largest entry of each constraint is 1.
 STRONG_PIVOT = 0.1
 WEAK_PIVOT = 1e-7  # a row whose largest remaining entry is below this depends on the others, ...
-VIOLATION_FACTOR = (
-    30.0  # ... or below this times the violation: off the constraints dependent rows differ by as much
-)
+VIOLATION_FACTOR = 30.0  # ... or below this times the violation, by which dependent rows differ
 SINGULAR_PIVOT = 1e-9  # given independent velocities are singular where their pivots are below this
-INCONSISTENT_REMAINDER = (
-    0.3  # remainder of a dependent row's right-hand side above which it contradicts the others
-)
+INCONSISTENT_REMAINDER = 0.3  # of a dependent row's right-hand side, above which it contradicts the others
 RELATIVE_RIDGE = 1e-9  # of the normal equations for the forces, removed again by iterative refinement
 REFINEMENTS = 3  # of the forces of least norm
 
