@@ -31,7 +31,7 @@ SHAPES = {
     "box": ".08 .1 .12",
 }
 NUMBERS = 7  # of a contact point: distance, position, normal
-WORLDS = 24
+WORLDS = 14
 
 
 def scene():
@@ -114,7 +114,7 @@ def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
             checked += len(errors)
             differ += (errors > tolerance).sum()
     # and in single precision which of several points a manifold keeps
-    assert checked > 50 and differ <= (0 if dtype == "float64" else 0.1 * checked)
+    assert checked > 25 and differ <= (0 if dtype == "float64" else 0.1 * checked)
 
 
 HARD = """<mujoco><asset><mesh name="m" vertex="-.1 -.1 -.1  .1 -.1 -.1  0 .15 -.1  0 0 .2"/></asset>

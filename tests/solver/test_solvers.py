@@ -20,7 +20,7 @@ def largest(x):
     return float(np.abs(x).max())
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=seeds)
 def test_primal_newton_conjugate_gradients_and_dual_agree(seed):
     problem, rows = random_problem(seed)
