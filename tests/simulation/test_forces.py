@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import zwang as zw
+from zwang.api.analysis.contacts import compiled_contacts
+from zwang.compiler.ir.program import blocks_of
 from zwang.errors import UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar
 
@@ -222,6 +224,32 @@ def test_a_rollout_returns_the_forces_of_its_recorded_steps():
     third = fast.rollout(q, v, np.zeros(7), steps=9, every=3, outputs=["force"])
     assert np.array_equal(third.force, every.force[2::3]) and np.array_equal(third.q, every.q[2::3])
     assert every.force.any(axis=-1).any(axis=-1).all() and third.solver_status is None
+
+
+def cubes(count: int) -> zw.Mechanism:
+    """Cubes beside each other on a box, as meshes, so that all pairs are iterated."""
+    corners = " ".join(f"{x} {y} {z}" for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1))
+    cube = "<freejoint/><geom type='mesh' mesh='cube' mass='1'/>"
+    bodies = "".join(f"<body pos='{0.3 * k} 0 .099'>{cube}</body>" for k in range(count))
+    ground = "<geom type='box' size='9 9 .1' pos='0 0 -.1'/>"
+    text = f"<mujoco><asset><mesh name='cube' vertex='{corners}'/></asset><worldbody>{ground}{bodies}"
+    return zw.load("cubes.xml", text=text + "</worldbody></mujoco>")
+
+
+def test_contacts_of_many_meshes_carry_their_weight_in_a_program_for_one_pair():
+    def size(block):
+        return sum(1 + sum(map(size, blocks_of(instruction))) for instruction in block.instructions)
+
+    sizes = []
+    for count in (2, 6):
+        m = cubes(count)
+        worlds = zw.Worlds(m, 3)
+        worlds.step(substeps=400)
+        found = worlds.contacts
+        normal = np.where(found.active[..., None], found.frame[..., 0, :], 0)
+        np.testing.assert_allclose((normal[..., 2] * found.force[..., 0]).sum(axis=1), count * G, rtol=1e-6)
+        sizes.append(size(compiled_contacts(m).program.body))
+    assert sizes[1] < 1.5 * sizes[0]  # of 24 and of 84 candidate contacts
 
 
 def test_a_point_spring_without_length_is_linear_where_its_ends_meet():

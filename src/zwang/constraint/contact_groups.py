@@ -330,11 +330,9 @@ def over_active_contacts(
     """The carry after function(carry, k, pair, point) for every contact point k of a pair that is active in
     some world.
     """
-    pair, hard = group.pair(number), is_hard_contact(group.first)
-    pair = with_search_margin(pair) if hard else pair
-    a, b = group.placed(number, kinematics.shapes)
+    hard = is_hard_contact(group.first)
 
-    def visit_point(k: Any, point: ContactPoint, carry: Any) -> Any:
+    def visit(carry: Any, k: Any, pair: Pair, point: ContactPoint) -> Any:
         velocity = np.zeros(3)
         if hard:
             v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
@@ -342,13 +340,31 @@ def over_active_contacts(
         active = is_active(context, pair, point, velocity)
         return cond(active, lambda t: function(t, k, pair, point), lambda t: t, carry)
 
+    return over_contact_points(group, kinematics, number, visit, carry)
+
+
+def over_contact_points(
+    group: PairGroup,
+    kinematics: GroupKinematics,
+    number: Any,
+    function: Callable[[Any, Any, Pair, ContactPoint], Any],
+    carry: Any,
+) -> Any:
+    """The carry after function(carry, k, pair, point) for every contact point k of a pair, if it is hard, or
+    if its bounding volumes overlap in some world.
+    """
+    pair, hard = group.pair(number), is_hard_contact(group.first)
+    pair = with_search_margin(pair) if hard else pair
+    a, b = group.placed(number, kinematics.shapes)
+
     def visit_points(carry: Any) -> Any:
         points = contact_points_between(pair, a, b)
         if len(points) > 1 and pair.is_costly and not hard:
             stored = StackedPytree(points)
-            return fori_loop(0, len(points), lambda k, t: visit_point(k, stored[k], t), carry, unroll=False)
+            visit = lambda k, t: function(t, k, pair, stored[k])  # noqa: E731
+            return fori_loop(0, len(points), visit, carry, unroll=False)
         for k, point in enumerate(points):
-            carry = visit_point(k, point, carry)
+            carry = function(carry, k, pair, point)
         return carry
 
     # hard contacts are active before the bounding volumes overlap

@@ -107,7 +107,7 @@ def contacts(
     m = validation.numeric_mechanism(mechanism)
     if max(validation.real_values(x, "q, v, tau").ndim for x in (q, v, tau)) > 1:
         times = np.broadcast_to(np.array([time]), (*np.shape(q)[:-1], 1))
-        return contact_arrays(m, *_compiled_contacts(m)(q, v, tau, times))
+        return contact_arrays(m, *compiled_contacts(m)(q, v, tau, times))
     q, v, tau = (
         validation.configuration(m, q),
         validation.nv_vector(m, v, "v"),
@@ -143,7 +143,7 @@ def flat_contacts(states: Sequence[ContactState]) -> dict[str, np.ndarray]:
 
 
 @lru_cache(KEPT)
-def _compiled_contacts(m: Mechanism) -> CompiledFunction:
+def compiled_contacts(m: Mechanism) -> CompiledFunction:
     def function(q: Any, v: Any, tau: Any, t: Any) -> dict[str, np.ndarray]:
         return _contact_quantities(m, normalized_configuration(m.tree, q), v, tau, t[0])
 

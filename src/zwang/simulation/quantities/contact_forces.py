@@ -5,26 +5,30 @@ Their order is fixed, that of `contact_labels`, so that they are arrays over wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.collision import FAR, ContactPoint, Pair, candidate_pairs, contact_points, passes_broad_phase
-from zwang.constraint.contact import (
-    contact_name,
-    is_hard_contact,
-    link_screws_at,
-    pair_inverse_weights,
-    surface_velocity_of,
+from zwang.collision import FAR, ContactPoint, Pair, PairGroup, candidate_pairs, over_near_pairs
+from zwang.constraint.contact import contact_name, is_hard_contact, link_screws_at, pair_inverse_weights
+from zwang.constraint.contact_groups import (
+    GroupKinematics,
+    contact_groups,
+    group_kinematics,
+    in_contact_axes,
+    links_of,
+    over_contact_points,
+    rows_by_contact_velocity,
+    spatial_motions,
+    surface_velocity_in,
 )
-from zwang.constraint.contact_groups import point_transform, rows_of_contact_point
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import cond, where
+from zwang.scalar import MutableArray, empty, fori_loop, where, zeros
+from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.simulation.constraint_options import contact_enabled
-from zwang.solver.cones import cone_force, row_force
+from zwang.solver.cones import forces_of_rows
 from zwang.solver.solution import Solution
 
 WRENCH = 6  # components of a contact force: force, then torque
@@ -61,7 +65,7 @@ def contact_labels(mechanism: Mechanism) -> tuple[ContactLabel, ...]:
     return tuple(ContactLabel(contact_name(pair, k), pair, k) for pair in pairs for k in range(pair.count))
 
 
-def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -> Iterator[ContactState]:
+def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -> list[ContactState]:
     """The states of `contact_labels`, from the constraint rows and the solution of Gauss's problem; on any
     scalar.
 
@@ -71,78 +75,108 @@ def contact_states(context: RowContext, rows: Rows | None, solution: Solution) -
     mechanism = context.mechanism
     pairs = candidate_pairs(mechanism) if contact_enabled(mechanism) else ()
     if not pairs:
-        return
-    screws = link_screws_at(context)
-    v, a = np.array(context.v), np.array(solution.acceleration)
-    # spatial velocities and accelerations of the links, and of the world, WORLD = -1
-    link_v, link_a = ([*screws.spatial_velocities(x), np.zeros(6, int)] for x in (v, a))
+        return []
+    kinematics = group_kinematics(context, pairs)
+    accelerations = spatial_motions(link_screws_at(context), solution.acceleration)
+    moving = kinematics, kinematics._replace(spatial_velocities=accelerations)
+    states: dict[int, list[ContactState]] = {}
+    for group in contact_groups(pairs, [0] * len(pairs)):
+        found, count = _states_of_group(context, group, moving), group.first.count
+        for number, pair in enumerate(group.pairs):
+            states[id(pair)] = [found.state(number * count + k) for k in range(count)]
     starts, active = ({}, {}) if rows is None else (rows.starts, rows.active_by_name)
-    for pair in pairs:
-        if is_hard_contact(pair) or mechanism.options.noslip_iterations:
-            yield from _contacts_with_rows(context, pair, starts, active, solution)
-            continue
-        first, second = pair.a.placement.link, pair.b.placement.link
-        relative = (moving[second] - moving[first] for moving in (link_v, link_a))
-        yield from _soft_contacts(context, pair, *relative)
+    return [
+        _with_multipliers(context, pair, k, state, starts, active, solution)
+        if _needs_multipliers(context, pair)
+        else state
+        for pair in pairs
+        for k, state in enumerate(states[id(pair)])
+    ]
 
 
-def _contacts_with_rows(
-    context: RowContext,
-    pair: Pair,
-    starts: dict[str, int],
-    active_by_name: dict[str, Any],
-    solution: Solution,
-) -> Iterator[ContactState]:
-    """The contacts of a pair whose forces are those of its rows, which are found by name; contacts without
-    rows are inactive.
-    """
+def _needs_multipliers(context: RowContext, pair: Pair) -> bool:
+    """Whether the forces of a pair's contacts do not follow from the acceleration."""
+    return is_hard_contact(pair) or bool(context.mechanism.options.noslip_iterations)
+
+
+def _with_multipliers(
+    context: RowContext, pair: Pair, number: int, state: ContactState, starts: dict[str, int],
+    active_by_name: dict[str, Any], solution: Solution,
+) -> ContactState:  # fmt: skip
+    """A contact with the force of its rows, which are found by name; a contact without rows is inactive."""
+    name = contact_name(pair, number)
+    if name not in starts:
+        return state._replace(active=0.0, force=np.zeros(WRENCH))
     pyramid = context.mechanism.options.cone == "pyramidal" and not is_hard_contact(pair)
     count = 2 * (pair.condim - 1) if pyramid and pair.condim > 1 else pair.condim
-    for k, point in enumerate(contact_points(pair, context.poses)):
-        name, force, active = contact_name(pair, k), np.zeros(WRENCH), 0.0
-        if name in starts:
-            active = where(active_by_name[name], 1.0, 0.0)
-            own = np.array([solution.force_of(starts[name] + i) for i in range(count)])
-            force = np.array(
-                [where(active > 0, x, 0.0) for x in wrench_components(pair, own, pyramid=pyramid)]
-            )
-        yield ContactState(active, point.distance, point.position, point.frame, force)
+    active = where(active_by_name[name], 1.0, 0.0)
+    own = np.array([solution.force_of(starts[name] + i) for i in range(count)])
+    force = [where(active > 0, x, 0.0) for x in wrench_components(pair, own, pyramid=pyramid)]
+    return state._replace(active=active, force=np.array(force))
 
 
-def _soft_contacts(context: RowContext, pair: Pair, V: Any, A: Any) -> list[ContactState]:
-    """The contacts of a soft pair, computed only if the shapes are close in some world.
+class _StoredStates(NamedTuple):
+    """The contacts of a group: distances (n,), and in each row of `values` (n, 19) the other numbers."""
 
-    V, A (6,): the spatial velocity and acceleration of the link of b relative to that of a.
+    distances: MutableArray
+    values: MutableArray
+
+    def with_state(self, number: Any, state: ContactState) -> _StoredStates:
+        """The same with another state of this contact."""
+        values = self.values
+        numbers = [state.active, *state.position, *np.ravel(state.frame), *state.force]
+        for c, x in enumerate(numbers):
+            values = values.set((number, c), x)
+        return _StoredStates(self.distances.set(number, state.distance), values)
+
+    def state(self, number: int) -> ContactState:
+        """The state of this contact."""
+        active, *x = (self.values[number, c] for c in range(self.values.shape[1]))
+        frame = np.array(x[3:12]).reshape(3, 3)
+        return ContactState(active, self.distances[number], np.array(x[:3]), frame, np.array(x[12:]))
+
+
+def _states_of_group(
+    context: RowContext, group: PairGroup, moving: tuple[GroupKinematics, GroupKinematics]
+) -> _StoredStates:
+    """The contacts of a pair-type group, computed where the shapes are close in some world; without force
+    where it does not follow from the acceleration. moving: the kinematics with the spatial velocities, and
+    with the spatial accelerations.
     """
+    count, links = group.first.count, links_of(context.mechanism.tree, group)
+    weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
 
-    def found() -> list[Any]:
-        return [
-            _soft_contact(context, pair, point, V, A)._asdict()
-            for k, point in enumerate(contact_points(pair, context.poses))
-        ]
+    def visit(number: Any, stored: _StoredStates) -> _StoredStates:
+        def store(stored: _StoredStates, k: Any, pair: Pair, point: ContactPoint) -> _StoredStates:
+            active, force = 0.0, np.zeros(WRENCH)
+            if not _needs_multipliers(context, group.first):
+                V, A = (in_contact_axes(point, own.relative_velocity(links[number])) for own in moving)
+                surface = surface_velocity_in(group, moving[0], number, point)
+                rows = rows_by_contact_velocity(context, pair, point, V, weights[number], surface)
+                active, force = _soft_force(context, pair, point, rows, A)
+            state = ContactState(active, point.distance, point.position, point.frame, force)
+            return stored.with_state(number * count + k, state)
 
-    far = ContactState(0.0, FAR, np.zeros(3), np.eye(3), np.zeros(WRENCH))._asdict()
-    near = passes_broad_phase(pair, context.poses)
-    return [ContactState(**values) for values in cond(near, found, lambda: [far] * pair.count)]
+        return over_contact_points(group, moving[0], number, store, stored)
 
-
-def _soft_contact(context: RowContext, pair: Pair, point: ContactPoint, V: Any, A: Any) -> ContactState:
-    """A soft contact, with the force f = -s'(J A - aref)."""
-    rows = rows_of_contact_point(
-        context, pair, point, (point_transform(point.position), V), pair_inverse_weights(context, pair),
-        moving=surface_velocity_of(context, pair, point),
+    contacts = len(group) * count
+    far = fori_loop(0, contacts, lambda k, x: x.set(k, FAR), empty(contacts), unroll=False)
+    return over_near_pairs(
+        group, moving[0].shapes, visit, _StoredStates(far, zeros((contacts, 13 + WRENCH))),
+        beyond_margin=is_hard_contact(group.first), unroll=group.is_unrolled,
     )  # fmt: skip
-    residual, D = rows.J @ A - rows.aref, rows.D
-    if rows.cones:
-        force = cone_force(rows.cones[0], D, residual)[0]
-    else:
-        force = [row_force("contact", d, y, 0)[0] for d, y in zip(D, residual, strict=True)]
-    active = point.distance < pair.margin
+
+
+def _soft_force(
+    context: RowContext, pair: Pair, point: ContactPoint, rows: Rows, A: Any
+) -> tuple[Any, np.ndarray]:
+    """Whether a soft contact is active, and its force f = -s'(J A - aref) (6,). A (6,): the acceleration that
+    its rows multiply.
+    """
+    active, force = point.distance < pair.margin, forces_of_rows(rows, rows.J @ A - rows.aref)
     pyramid = context.mechanism.options.cone == "pyramidal"
     components = [where(active, x, 0.0) for x in wrench_components(pair, force, pyramid=pyramid)]
-    return ContactState(
-        where(active, 1.0, 0.0), point.distance, point.position, point.frame, np.array(components)
-    )
+    return where(active, 1.0, 0.0), np.array(components)
 
 
 def wrench_components(pair: Pair, f: Any, *, pyramid: bool) -> np.ndarray:
