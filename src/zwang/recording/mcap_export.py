@@ -20,6 +20,7 @@ from zwang.algebra.rotations import to_quaternion
 from zwang.errors import MissingExtraError, ShapeError
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 
 WORLD = "world"
 STATES, MOVING, STATIC = "joint_states", "tf", "tf_static"
@@ -110,16 +111,13 @@ class _WorldMessages:
 
     def __init__(self, run: xr.Dataset, world: int):
         mechanism = Mechanism.from_json(str(run["mechanism"].item()))
-        if "parameter" in run.coords:
-            values = run["parameters"].transpose("world", "parameter").values[world]
-            named = dict(zip(run["parameter"].values.tolist(), values.tolist(), strict=True))
-            mechanism = mechanism.subs({name: named[name] for name in mechanism.symbols})
+        values = {name: float(x[world]) for name, x in parameters_of(run, mechanism).items()}
+        run = in_mechanism_order(run, mechanism, "coordinate", "speed")
+        mechanism = mechanism.subs(values)
         self.mechanism, self.tree = mechanism, mechanism.tree
         several = run.sizes["world"] > 1
         self.prefix = f"world_{int(run['world'].values[world])}/" if several else ""
-        self.q, self.v, self.tau = (
-            run[name].isel(world=world).transpose("time", ...).values for name in ("q", "v", "tau")
-        )
+        self.q, self.v, self.tau = (run[name].isel(world=world).values for name in ("q", "v", "tau"))
         # (name, index in q, index in v) of every coordinate that is an angle or a displacement
         self.states = [
             (name, joint.q.start + k, joint.v.start + k)

@@ -20,6 +20,7 @@ from zwang.interop.wasm import javascript, wasm_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.recording.dataset import mechanism_of
+from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.scalar import real_array
 from zwang.simulation.controls import control_names
 from zwang.viewer.stick_figures import link_point, tendon_and_rod_points
@@ -44,6 +45,7 @@ def browser_simulation(
     page cannot repeat, and MissingExtraError without the package ziglang.
     """
     mechanism = mechanism_of(run)
+    run = in_mechanism_order(run, mechanism, "coordinate", "speed", "input")
     _check(run)
     settings = _settings(mechanism, run)
     figure = list(dict.fromkeys(tuple(end) for shape in model["shapes"] for end in shape.get("ends", ())))
@@ -90,10 +92,7 @@ def _settings(mechanism: Mechanism, run: xr.Dataset) -> ExportSettings:
     """The settings of the simulation, as of an export. Raises SimulationError for error-controlled steps."""
     first = run.isel(world=0, time=0)
     reduction = str(run.attrs.get("coordinate_reduction", "none"))
-    params = None
-    if mechanism.symbols:
-        symbols = [str(name) for name in run["parameter"].values]
-        params = dict(zip(symbols, first["parameters"].values.tolist(), strict=True))
+    params = {name: float(x[0]) for name, x in parameters_of(run, mechanism).items()} or None
     return export_settings(
         mechanism,
         name="model",

@@ -18,6 +18,7 @@ from zwang.errors import ZwangError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.recording.dataset import coordinate_units, mechanism_of
+from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.scalar import are_constant
 from zwang.viewer.html_page import embedded_page, page_html
 from zwang.viewer.plot import energy_drift
@@ -261,11 +262,10 @@ def _player(run: xr.Dataset) -> str:
 
 def _final_picture(run: xr.Dataset) -> str:
     """A picture of the last valid state of the first world."""
-    q = run["q"].values[0]
+    m = mechanism_of(run)
+    q = in_mechanism_order(run, m, "coordinate")["q"].values[0]
     at = q[np.isfinite(q).all(axis=1)][-1]
-    values = run["parameters"].values[0].tolist() if "parameters" in run.coords else []
-    names = [str(name) for name in run["parameter"].values] if values else []
-    m = mechanism_of(run).subs(dict(zip(names, values, strict=True)))
+    m = m.subs({name: float(x[0]) for name, x in parameters_of(run, m).items()})
     return _image(thumbnail_png(m, at), "the final state")
 
 

@@ -129,16 +129,17 @@ def _phase(run: xr.Dataset) -> Iterator[Series]:
     """Velocities against coordinates, for joints with v = dq/dt; joints with quaternions have no phase
     portrait.
     """
-    joints, additive = _strings(run["coordinate_joint"]), _strings(run["coordinate"])
-    speeds, of = _strings(run["speed"]), _strings(run["speed_joint"])
-    for k, (name, joint, unit) in enumerate(
-        zip(additive, joints, _strings(run["coordinate_unit"]), strict=True)
-    ):
-        own = [i for i, other in enumerate(of) if other == joint]
-        here = [i for i, other in enumerate(joints) if other == joint]
-        if unit == "1" or here.index(k) >= len(own):
+    speeds = _strings(run["speed"])
+    speed_of = {
+        coordinate: speed
+        for joint in mechanism_of(run).joints
+        for coordinate, speed in zip(joint.coordinates, joint.speeds, strict=False)
+    }
+    units = _strings(run["coordinate_unit"])
+    for k, (name, unit) in enumerate(zip(_strings(run["coordinate"]), units, strict=True)):
+        if unit == "1" or speed_of.get(name) not in speeds:
             continue
-        at = own[here.index(k)]
+        at = speeds.index(speed_of[name])
         yield Series(
             name,
             f"{unit}/s",

@@ -20,6 +20,7 @@ from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.dataset import coordinate_units, mechanism_of
+from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.viewer.stick_figures import extent, lines, sticks
 
 SAMPLES_PER_SECOND, MAXIMUM_SAMPLES = 60, 6000  # samples of a motion, between which the page interpolates
@@ -54,6 +55,7 @@ def scene_content(what: Mechanism | xr.Dataset, worlds: int = 16, traces: Sequen
         run, mechanisms = None, [validation.numeric_mechanism(what)]
     else:
         run = _checked(what).isel(world=slice(0, worlds))
+        run = in_mechanism_order(run, mechanism_of(run), "coordinate")
         mechanisms = _mechanisms(run)
     for name in traces:
         mechanisms[0].tree.placement(name)
@@ -101,12 +103,11 @@ def _checked(run: Any) -> xr.Dataset:
 def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
     """The mechanism of each world; it is the same object for all worlds unless their parameters differ."""
     m = mechanism_of(run)
-    if "parameters" not in run.coords and "parameters" not in run.data_vars:
-        return [validation.numeric_mechanism(m)] * run.sizes["world"]
-    names = [str(name) for name in run["parameter"].values]
+    values = parameters_of(run, m)
+    if not values:
+        return [m] * run.sizes["world"]
     return [
-        validation.numeric_mechanism(m.subs(dict(zip(names, row, strict=True))))
-        for row in run["parameters"].values.tolist()
+        m.subs({name: float(x[world]) for name, x in values.items()}) for world in range(run.sizes["world"])
     ]
 
 
@@ -119,7 +120,7 @@ def _recorded_motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
     thin = run.isel(time=np.unique(np.linspace(0, len(times) - 1, frames).round().astype(int)))
     return {
         "times": thin["time"].values,
-        "q": thin["q"].transpose("world", "time", "coordinate").values,
+        "q": thin["q"].values,
         "energies": {
             label: thin[name].transpose("world", "time").values
             for label, name in (

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.errors import ShapeError, SimulationError, StateError
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import real_array
 from zwang.simulation.controls import (
@@ -40,7 +41,11 @@ def control_input(mechanism: Mechanism, control: ControlLike | None, steps: int,
         return PrescribedControl(np.zeros((1, 1, len(names))))
     if callable(control):
         return ControlFunction(control, names)
-    values: Any = _by_name(control, names) if isinstance(control, Mapping) else control
+    values: Any = (
+        _by_name(control, names)
+        if isinstance(control, Mapping)
+        else without_labels(control, names, "control")
+    )
     try:
         array = real_array(values)
     except (TypeError, ValueError):

@@ -20,6 +20,7 @@ from zwang.errors import (
     WriteError,
     ZwangError,
 )
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.options import Keyframe
@@ -109,12 +110,14 @@ def real(value: Any, name: str, what: str) -> float:
 
 
 def values_by_name(values: Any, default: Any, names: Sequence[str], kind: str, where: str) -> Any:
-    """The values of a dictionary by name, the others as in `default`, worlds first; other values as they are.
+    """The values of a dictionary by name, the others as in `default`, worlds first; those of a labelled array
+    in the order of the names; other values as they are.
 
-    kind, where: for errors, what the names are and the argument. Raises UnknownNameError or StateError.
+    kind, where: for errors, what the names are and the argument. Raises UnknownNameError, StateError, or
+    ShapeError for labels that are not the names.
     """
     if not isinstance(values, Mapping):
-        return values
+        return without_labels(values, names, where)
     for key in values:
         if key not in names:
             raise UnknownNameError(kind, key, names)

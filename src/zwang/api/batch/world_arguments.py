@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar.real import real_array
@@ -69,6 +70,7 @@ def rows_of(value: Any, shape: tuple[int, ...], name: str, default: Any, finite:
 def merged_rows(value: Any, present: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
     """Rows (n, size) with a value, or with those of a dictionary by name, in place of the present ones."""
     if not isinstance(value, Mapping):
+        value = without_labels(value, names, name)
         return np.array(rows_of(value, present.shape, name, present), float)
     merged = np.array(present, float)
     for key, x in value.items():

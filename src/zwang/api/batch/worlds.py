@@ -36,6 +36,7 @@ from zwang.api.runs.compiled_rollout import step_function
 from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import mocap_values
 from zwang.mechanism.type_validation import validated_arguments
@@ -483,6 +484,7 @@ class Worlds:
                 if name in control:
                     self.control[:, k] = rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
             return
+        control = without_labels(control, control_names(self.mechanism), "control")
         try:
             given = np.asarray(control)
             if given.shape[-1:] == self.control.shape[1:]:

@@ -22,6 +22,7 @@ from zwang.recording.dataset import (
     old_labels,
     with_current_names,
 )
+from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.joint_wrenches import check_reactions
 from zwang.simulation.quantities.state_quantities import state_quantities_in_python
@@ -44,18 +45,20 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         time, so that they do not depend on how many samples were recorded.
     compiled: False to compute them on floats in Python, default True.
 
-    Returns a new dataset. Raises ShapeError for a dataset that is not a recording, UnknownNameError for
-    other names, and DescriptionError as `zw.joint_reactions`.
+    Returns a new dataset, in which worlds and times are the first dimensions, and coordinates, speeds and
+    inputs have the order of the mechanism. Raises ShapeError for a dataset that is not a recording or lacks
+    some of its elements, ParameterError for symbols without values, UnknownNameError for other names, and
+    DescriptionError as `zw.joint_reactions`.
     """
     wanted = tuple(map(current_quantity, wanted))
     for name in wanted:
         if name not in DERIVED_QUANTITIES:
             raise UnknownNameError("derived quantity", name, DERIVED_QUANTITIES)
     m = mechanism_of(_checked(run))
+    run = in_mechanism_order(with_current_names(run), m, "coordinate", "speed", "input", "actuator")
     chosen = wanted or DEFAULT_QUANTITIES
     if "reactions" in chosen:
         check_reactions(m)
-    run = with_current_names(run)
     settings = run.attrs
     stabilization = str(settings.get("stabilization", "projection"))
     quantities = RecordedQuantities(
@@ -68,7 +71,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
         step=step_form(float(settings["step"]), str(settings.get("integrator")), stabilization),
         sensors=tuple(sensor.name for sensor in m.sensors) if "sensors" in chosen else (),
     )
-    initial, motion = _motion_of(run)
+    initial, motion = _motion_of(run, m)
     with np.errstate(all="ignore"):
         variables, coordinates = derived_variables(
             m, quantities, _observed(m, initial, quantities, motion, compiled)
@@ -89,7 +92,7 @@ def derived_quantities(run: xr.Dataset, *wanted: str, compiled: bool = True) -> 
 
 
 def _checked(run: Any) -> xr.Dataset:
-    """The recording, with world and time as its first dimensions. Raises ShapeError."""
+    """The recording, if it has worlds, times and the states. Raises ShapeError."""
     if not isinstance(run, xr.Dataset) or not set(run.data_vars) >= set(STATES) or "step" not in run.attrs:
         raise ShapeError(f"zw.derived_quantities takes a recording of zw.simulate with {', '.join(STATES)}")
     if not {"world", "time"} <= set(run["q"].dims):
@@ -99,7 +102,7 @@ def _checked(run: Any) -> xr.Dataset:
         )
     if not run.sizes["world"] or not run.sizes["time"]:
         raise ShapeError(f"this recording is empty: {run.sizes['world']} worlds, {run.sizes['time']} times")
-    return run.transpose("world", "time", ...)
+    return run
 
 
 def _observed(
@@ -113,9 +116,10 @@ def _observed(
     return state_quantities_in_python(m, initial, quantities, motion)
 
 
-def _motion_of(run: xr.Dataset) -> tuple[InitialState, Trajectory]:
-    """The recorded motion; where a world has stopped, its last good state stands initial_segment."""
-    run = run.transpose("world", "time", ...)
+def _motion_of(run: xr.Dataset, m: Mechanism) -> tuple[InitialState, Trajectory]:
+    """The motion of a recording in the order of its mechanism; where a world has stopped, its last good
+    state stands.
+    """
     worlds, times = run.sizes["world"], run.sizes["time"]
     good = np.isfinite(run["q"].values).all(axis=-1)
     last = np.maximum.accumulate(np.where(good, np.arange(times), 0), axis=1)
@@ -127,6 +131,4 @@ def _motion_of(run: xr.Dataset) -> tuple[InitialState, Trajectory]:
     steps = np.take(run["time"].values, last)[..., None] / float(run.attrs["step"])
     z = kept("activation") if "activation" in run else np.zeros((worlds, times, 0))
     motion = Trajectory(steps, kept("q"), kept("v"), z, kept("control"), np.full(worlds, NONE))
-    names = [str(name) for name in run["parameter"].values] if "parameters" in run.coords else []
-    params = {name: np.array(run["parameters"].values[:, k], dtype=float) for k, name in enumerate(names)}
-    return InitialState(motion.q[:, 0], motion.v[:, 0], z[:, 0], params), motion
+    return InitialState(motion.q[:, 0], motion.v[:, 0], z[:, 0], parameters_of(run, m)), motion

@@ -1,0 +1,79 @@
+"""Arrays and data sets with labels, as recordings have them: their elements in the order of given names.
+
+The labels say which element is which, and reordering or selecting elements keeps them; the position of an
+element does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from zwang.errors import ShapeError, ZwangError
+
+
+class Labelled(Protocol):
+    """An xarray.DataArray or xarray.Dataset."""
+
+    dims: Any
+    coords: Any
+
+    def isel(self, indexers: Any) -> Any:
+        """The elements at these positions of a dimension."""
+
+    def transpose(self, *dims: Any) -> Any:
+        """The same elements with another order of the dimensions."""
+
+
+LabelledValues = TypeVar("LabelledValues", bound=Labelled)
+
+ELEMENTS = ("coordinate", "speed", "input")
+"""The dimensions of recordings over the elements of q, v and tau, and control."""
+
+
+def in_order_of_names(
+    values: LabelledValues,
+    dimension: str,
+    names: Sequence[str],
+    what: str,
+    error: type[ZwangError] = ShapeError,
+) -> LabelledValues:
+    """The values with their elements along a dimension in the order of `names`.
+
+    what: the values, for errors. Raises `error` if the labels of the dimension are not these names, in any
+    order.
+    """
+    labels = [str(x) for x in np.ravel(values.coords[dimension])] if dimension in values.coords else []
+    if labels == list(names) and (dimension in values.dims or not names):
+        return values
+    for found, problem in (
+        ([name for name in names if name not in labels], "lacks the"),
+        ([label for label in labels if label not in names], "has the unknown"),
+        ([name for name in names if labels.count(name) > 1], "has more than once the"),
+    ):
+        if found:
+            some = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
+            raise error(
+                f"{what} {problem} {dimension}{'s' * (len(found) > 1)} {some}; it needs each {dimension} of "
+                "the mechanism once, by its label"
+            )
+    if dimension not in values.dims:
+        raise error(f"{what} has lost the dimension {dimension!r}; select by a list, which keeps it")
+    return values.isel({dimension: [labels.index(name) for name in names]})
+
+
+def without_labels(values: Any, names: Sequence[str], what: str) -> Any:
+    """A labelled array with worlds and times first, and its elements, last, in the order of `names`; other
+    values as they are.
+
+    Labels are those of the dimensions `ELEMENTS`. what: the argument, for errors. Raises ShapeError.
+    """
+    dims, labels = getattr(values, "dims", ()), getattr(values, "coords", ())
+    for dimension in ELEMENTS:
+        if dimension in dims and dimension in labels:
+            first = [d for d in ("world", "time") if d in dims]
+            ordered = in_order_of_names(values, dimension, names, what)
+            return ordered.transpose(*first, ..., dimension)
+    return values
