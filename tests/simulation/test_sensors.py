@@ -151,6 +151,25 @@ def test_the_name_of_a_keyframe_is_a_start():
         zw.simulate(m, "raise", duration=0.02, progress=False)
 
 
+def test_dictionaries_complete_the_state_of_a_keyframe():
+    """Also on the worlds of `zw.Worlds`; elements that a dictionary leaves out are those of the keyframe."""
+    arm = zw.Body("arm", zw.Revolute("elbow", axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.5), parent="bob")
+    forces = (zw.Motor("first", "angle"), zw.Motor("second", "elbow"))
+    key = zw.Keyframe("home", q=(0.5, 0.6), v=(1.0, 2.0), control=(0.3, 0.4))
+    m = pendulum()
+    m = m.replace(bodies=(*m.bodies, arm), forces=forces, keyframes=(key,))
+    run = zw.simulate(
+        m, "home", {"angle": [3.0, 4.0]}, control={"second": 0.6}, duration=0.01, progress=False
+    )
+    assert run.v.values[:, 0].tolist() == [[3.0, 2.0], [4.0, 2.0]]
+    assert run.control.values[:, 0].tolist() == [[0.3, 0.6]] * 2
+    worlds = zw.Worlds(m, 2)
+    worlds.reset(q="home", v={"elbow": 5.0})
+    assert worlds.v.tolist() == [[1.0, 5.0]] * 2 and worlds.control.tolist() == [[0.3, 0.4]] * 2
+    linear = zw.linearize(m, "home", {"elbow": 5.0}, {"first": 7.0})
+    assert np.array_equal(linear.v, [1.0, 5.0]) and np.array_equal(linear.control, [7.0, 0.4])
+
+
 def test_the_activations_of_a_keyframe_are_a_start():
     motor = zw.Actuator("motor", joint="angle", activation=("filter", (0.1,)))
     m = pendulum(keyframes=(zw.Keyframe("tense", activation=(0.7,)),), forces=(motor,))

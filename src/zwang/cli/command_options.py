@@ -95,8 +95,8 @@ Keyframe = Annotated[
 Inputs = Annotated[
     list[str] | None,
     Parameter(
-        help="The constant value of an input as name=value, for a motor in N m or N. "
-        "May be given several times.",
+        help="The constant value of an input as name=value, for a motor in N m or N; the others are those of "
+        "the keyframe, or 0. May be given several times.",
         negative=(),
     ),
 ]

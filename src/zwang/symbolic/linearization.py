@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @overload
 def linearize(
     mechanism: Mechanism,
-    q: npt.ArrayLike,
-    v: npt.ArrayLike | None = None,
-    control: npt.ArrayLike | None = None,
+    q: npt.ArrayLike | Mapping[str, Any],
+    v: npt.ArrayLike | Mapping[str, Any] | None = None,
+    control: npt.ArrayLike | Mapping[str, Any] | None = None,
     *,
     step: float | None = None,
     integrator: str | None = None,
@@ -72,7 +72,8 @@ def linearize(
     """The linear model of a mechanism about a state, by exact derivatives.
 
     q (nq,), v (nv,), control (nu,), activation (nz,): the state, and the control; v, control and activation
-    are zero by default. q may be the name of a keyframe, whose values are then the defaults. The state need
+    are zero by default. q may be the name of a keyframe, whose values are then the defaults, also of what
+    dictionaries of v and control by name leave out. The state need
     not be an equilibrium: the model is that of the deviations from the motion through it. The orientation R
     of a ball or free joint deviates to R exp(angle) by a rotation vector in the axes of the moving body, with
     the entries "root.wx_angle", "root.wy_angle" and "root.wz_angle".

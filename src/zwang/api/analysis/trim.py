@@ -86,11 +86,11 @@ def trim(
     """An equilibrium near a guess: the mechanism stays at rest under a constant control.
 
     guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
-    control, by default that of the keyframe, or zero; for a mechanism without inputs the generalised forces
-    (nv,) [N m, N], which are kept. fixed: the names of coordinates and of controls that keep their value,
-    such as ["elbow", "shoulder motor"]; all others are found, controls within their ranges, those of muscles
-    with activation dynamics within 0 ... 1. Where several equilibria are near, it is one of them, stable or
-    not. params: values of the symbols.
+    control, by default, also of inputs that a dictionary leaves out, that of the keyframe, or zero; for a
+    mechanism without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of
+    coordinates and of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are
+    found, controls within their ranges, those of muscles with activation dynamics within 0 ... 1. Where
+    several equilibria are near, it is one of them, stable or not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
     that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.

@@ -34,7 +34,7 @@ def initial_state(
     rest.
 
     q0: (nq,), (N, nq), or a dictionary of coordinates by name, of which the others take their default; v0
-    likewise. q0 may also be the name of a keyframe, which then gives q0, the default of v0, and the
+    likewise. q0 may also be the name of a keyframe, which then gives q0, the defaults of v0, and the
     activations.
     worlds: N, if it does not follow from the other arguments. params: a number or (N,) for each symbol, by
     symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, with the name of
@@ -45,8 +45,8 @@ def initial_state(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
     keyframe = validation.named_keyframe(mechanism, q0)
+    (v0,) = validation.or_of_keyframe(mechanism, q0, v=v0)
     q0 = (keyframe.q or None) if isinstance(q0, str) else q0
-    v0 = (keyframe.v or None) if v0 is None else v0
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
@@ -60,13 +60,6 @@ def initial_state(
     if keyframe.activation:
         z = z + validation.vector(keyframe.activation, z.shape[1], "activation of the keyframe", "one each")
     return InitialState(_spread(q, N), _spread(v, N), z, spread)
-
-
-def keyframe_control(mechanism: Mechanism, q0: Any) -> tuple[Any, ...] | None:
-    """The control of the keyframe that q0 names; None if q0 is no name, or the keyframe has no control."""
-    if not isinstance(q0, str) or not isinstance(mechanism, Mechanism):
-        return None
-    return tuple(mechanism.keyframe(q0).control) or None
 
 
 def sample_size(mechanism: Mechanism) -> int:

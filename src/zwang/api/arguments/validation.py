@@ -157,11 +157,21 @@ def named_keyframe(mechanism: Mechanism, q: Any) -> Keyframe:
 
 
 def or_of_keyframe(mechanism: Mechanism, q: Any, **given: Any) -> tuple[Any, ...]:
-    """The given parts of a state (v, control, activation); in place of None that of the keyframe which q
-    names, if it has one.
+    """The given parts of a state (v, control, activation); in place of None, and of the elements that a
+    dictionary by name leaves out, those of the keyframe which q names, if it has them.
     """
     keyframe = named_keyframe(mechanism, q)
-    return tuple((getattr(keyframe, name) or None) if x is None else x for name, x in given.items())
+    names = {"v": mechanism.speed_names, "control": control_names(mechanism)}
+    return tuple(_completed(x, getattr(keyframe, name), names.get(name, ())) for name, x in given.items())
+
+
+def _completed(given: Any, default: Sequence[Any], names: Sequence[str]) -> Any:
+    """The given values, with the default in place of None and of what a dictionary by name leaves out."""
+    if not default:
+        return given
+    if isinstance(given, Mapping):
+        return {**dict(zip(names, default, strict=False)), **given}
+    return default if given is None else given
 
 
 def coordinates(mechanism: Mechanism, q: Any, where: str) -> Any:

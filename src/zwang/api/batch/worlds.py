@@ -172,10 +172,10 @@ class Worlds:
         mask: (count,) truth values, or the numbers of the worlds to reset; None resets all. q: (nq,), one
         row for each world to reset (n, nq), or a dictionary of coordinates by name; by default the home
         configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. q may also
-        be the name of a keyframe, which then gives the defaults of v and activation, the controls, which are
-        not changed otherwise, and the poses of mocap bodies that are parameters. Raises ShapeError,
-        StateError, UnknownNameError, and SimulationError for a keyframe that moves other mocap bodies; then
-        nothing is changed.
+        be the name of a keyframe, which then gives the defaults of v, also of the speeds that a dictionary
+        leaves out, and of activation, the controls, which are not changed otherwise, and the poses of mocap
+        bodies that are parameters. Raises ShapeError, StateError, UnknownNameError, and SimulationError for a
+        keyframe that moves other mocap bodies; then nothing is changed.
         """
         chosen = self._chosen(mask)
         keyframe = named_keyframe(self.mechanism, q)

@@ -14,10 +14,15 @@ import xarray as xr
 
 from zwang.api.arguments.control_input import ControlLike, control_input
 from zwang.api.arguments.event_input import EventsLike, event_input
-from zwang.api.arguments.initial_conditions import initial_state, keyframe_control
+from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.parameter_values import Parameters
 from zwang.api.arguments.settings_validation import simulation_settings, velocity_names
-from zwang.api.arguments.validation import check_compilable, check_interpretable, is_restrained
+from zwang.api.arguments.validation import (
+    check_compilable,
+    check_interpretable,
+    is_restrained,
+    or_of_keyframe,
+)
 from zwang.api.runs.compiled_rollout import (
     CompiledExecutor,
     EventValues,
@@ -92,9 +97,10 @@ def simulate(
     mechanism: the mechanism.
     q0: initial coordinates (nq,) or (worlds, nq) [rad, m, unit quaternions], a dictionary by coordinate
         name, or the name of a keyframe, which then also gives the activations and the defaults of v0 and
-        control; by default the home configuration.
+        control, and of what dictionaries of these leave out; by default the home configuration. An array
+        with labels, such as `run.q.isel(time=-1)`, is read by them; v0 and control likewise.
     v0: initial generalised velocities (nv,) or (worlds, nv) [rad/s, m/s], or a dictionary by name; by
-    default zero.
+        default zero.
     duration: simulated time [s], rounded to whole steps.
     step: step size [s], by default that of the mechanism's options; of error-controlled integrators the
         interval of the recording, and with hard contacts the largest step.
@@ -103,10 +109,10 @@ def simulate(
         `zw.Adaptive(method, rtol, atol)`. By default that of the mechanism's options.
     control: values of the mechanism's inputs, or of the generalised forces tau of a mechanism without
         inputs: numbers, arrays over the steps, a dictionary of these by input name, or a function
-        control(t, q, v) of one world. With a fixed step size a function is evaluated at the beginning of
-        each step, and constant during the step. If it is written with the functions of zwang.scalar it
-        becomes part of the machine code; otherwise it is called in Python (see the attribute `path`). By
-        default zero.
+        control(t, q, v) of one world, which returns an array, or a dictionary of inputs, of which the others
+        are then zero. With a fixed step size a function is evaluated at the beginning of each step, and
+        constant during the step. If it is written with the functions of zwang.scalar it becomes part of the
+        machine code; otherwise it is called in Python (see the attribute `path`). By default zero.
     worlds: number of worlds, if it does not follow from the other arguments.
     params: for each symbol of the mechanism a value, or one for each world.
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
@@ -147,7 +153,7 @@ def simulate(
     plan = simulation_settings(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction
     )
-    control = keyframe_control(mechanism, q0) if control is None else control
+    (control,) = or_of_keyframe(mechanism, q0, control=control)
     drive = control_input(mechanism, control, plan.steps, initial.worlds)
     watched = event_input(mechanism, events)
     check_coordinate_reduction(mechanism, initial, plan)
