@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 
 import numpy as np
@@ -51,6 +52,34 @@ def test_symbols_and_parameters_survive_a_file(tmp_path):
     back = zw.open_run(tmp_path / "run.nc")
     assert back.identical(run)
     assert zw.mechanism_of(back).symbols == furuta().symbols
+
+
+NUMBERS_AND_TEXTS = ("x", 2.5, np.int64(3), [1, 2], np.eye(2), ["a", "b"])
+OF_JSON = (True, None, {"a": [1, None]}, [True, False], ["a", 1])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "held"), [(".nc", NUMBERS_AND_TEXTS), (".zarr", (*NUMBERS_AND_TEXTS, *OF_JSON))]
+)
+def test_attributes_that_a_file_holds_are_read_as_written(run, suffix, held, tmp_path):
+    noted = run.assign_attrs({f"note{k}": value for k, value in enumerate(held)})
+    zw.save(noted, tmp_path / f"run{suffix}")
+    assert zw.open_run(tmp_path / f"run{suffix}").identical(noted)
+
+
+NEITHER = (datetime.date(2026, 1, 2), {1, 2}, [[1], [2, 3]], 10**400, b"x", {1: 2})
+REFUSED = [(".nc", x) for x in (*OF_JSON, *NEITHER)] + [(".zarr", x) for x in (*NEITHER, 1j)]
+
+
+@pytest.mark.parametrize(("suffix", "value"), REFUSED)
+def test_other_attributes_are_refused_by_name(run, suffix, value, tmp_path):
+    with pytest.raises(SimulationError, match="attribute 'note' of the recording is "):
+        zw.save(run.assign_attrs(note=value), tmp_path / f"run{suffix}")
+    noted = run.copy()
+    noted["q"] = noted["q"].assign_attrs(note=value)
+    with pytest.raises(SimulationError, match="attribute 'note' of variable 'q'"):
+        zw.save(noted, tmp_path / f"run{suffix}")
+    assert not list(tmp_path.iterdir())
 
 
 def test_xarray_writes_and_reads_a_recording(run, tmp_path):

@@ -407,10 +407,12 @@ def save(run: xr.Dataset, path: str | Path) -> None:
 
     run: a recording of `zw.simulate`. path: ends in .nc or .zarr; or in .mcap, for joint states and
         transforms that Foxglove displays, which `open_run` does not read (extra `mcap`).
-    The file is written completely or not at all, with a checksum that `open_run` verifies. Raises
-    ShapeError for a dataset that is not a recording; SimulationError for other endings and for a folder
-    with other files in it; WriteError if the file cannot be written, after which an existing recording is
-    unchanged; and MissingExtraError if the library zarr or mcap is required and not installed.
+    The file is written completely or not at all, with a checksum that `open_run` verifies. Attributes that
+    you add may be numbers, arrays of numbers, texts and lists of texts; in a Zarr folder also truth values,
+    None, and lists and dictionaries of all these. Raises ShapeError for a dataset that is not a recording;
+    SimulationError for other endings, other attributes, by name, and a folder with other files in it;
+    WriteError if the file cannot be written, after which an existing recording is unchanged; and
+    MissingExtraError if the library zarr or mcap is required and not installed.
     """
     if not isinstance(run, xr.Dataset):
         hint = (

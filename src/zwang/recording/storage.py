@@ -21,6 +21,7 @@ from xarray.backends import H5NetCDFStore
 from zwang.atomic import write_file, write_folder
 from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.type_validation import short_repr
+from zwang.recording.attribute_values import check_attributes
 from zwang.recording.checksum import ATTRIBUTE, checksum
 from zwang.recording.mcap_export import mcap_bytes
 
@@ -37,20 +38,21 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
     if suffix == ".mcap":
         write_file(path, mcap_bytes(run))
         return
-    _check_texts(run)
-    summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
-    if suffix == ".nc":
-        write_file(path, _netcdf(summed))
-    elif suffix == ".zarr":
-        _need_zarr()
-        _refuse_foreign(Path(path))
-        texts = _with_texts(summed, TEXTS)
-        write_folder(path, lambda folder: _to_zarr(texts, folder))
-    else:
+    if suffix not in (".nc", ".zarr"):
         raise SimulationError(
             f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr, "
             "or exported to .mcap"
         )
+    _check_texts(run)
+    check_attributes(run, suffix)
+    summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
+    if suffix == ".nc":
+        write_file(path, _netcdf(summed))
+        return
+    _need_zarr()
+    _refuse_foreign(Path(path))
+    texts = _with_texts(summed, TEXTS)
+    write_folder(path, lambda folder: _to_zarr(texts, folder))
 
 
 def read_recording(path: str | Path) -> xr.Dataset:
