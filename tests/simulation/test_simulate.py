@@ -272,6 +272,8 @@ def test_recorded_constraint_forces_give_the_acceleration(compiled):
         ({"duration": 1, "record": 0}, SimulationError, "record"),
         ({"duration": 1, "record": {"frames": ["nose"]}}, UnknownNameError, "nose"),
         ({"duration": 1, "record": {"evry": 2}}, UnknownNameError, "every"),
+        ({"duration": 1, "record": {"forces": "no"}}, SimulationError, "forces of record is 'no'; give True"),
+        ({"duration": 1, "record": {"zwang": 0.5}}, SimulationError, "zwang of record"),
         ({"duration": 1, "q0": [1, 2, 3]}, ShapeError, "q0"),
         ({"duration": 1, "q0": {"thta": 1}}, UnknownNameError, "theta"),
         ({"duration": 1, "q0": np.zeros((3, 2)), "worlds": 2}, ShapeError, "q0 is for 3 worlds"),

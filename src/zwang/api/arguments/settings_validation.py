@@ -175,7 +175,7 @@ def recorded_quantities(mechanism: Mechanism, record: Any, h: float) -> tuple[in
     for frame in frames:
         mechanism.tree.placement(frame)
     every = record.get("every")
-    flags = {name: bool(record.get(name)) for name in FLAGS}
+    flags = {name: _flag(name, record.get(name, False)) for name in FLAGS}
     sensors = recorded_sensors(mechanism, record.get("sensors", ()))
     wanted = replace(RecordedQuantities(frames, step=StepForm(h), sensors=sensors), **flags)
     if wanted.reactions:
@@ -202,6 +202,13 @@ def recorded_sensors(mechanism: Mechanism, value: Any) -> tuple[str, ...]:
     if not isinstance(names, Sequence):
         raise SimulationError(f"sensors of record is {value!r}; give True, or a list of names of sensors")
     return tuple(mechanism.sensor(name).name for name in names)
+
+
+def _flag(name: str, value: Any) -> bool:
+    """Whether a quantity is recorded: True, False, 1 or 0. Raises SimulationError for another value."""
+    if not isinstance(value, bool | int | np.bool_ | np.integer) or value not in (0, 1):
+        raise SimulationError(f"{name} of record is {value!r}; give True or False")
+    return bool(value)
 
 
 def _every(value: Any) -> int:

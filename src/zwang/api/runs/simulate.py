@@ -116,7 +116,7 @@ def simulate(
     worlds: number of worlds, if it does not follow from the other arguments.
     params: for each symbol of the mechanism a value, or one for each world.
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
-        whose positions are recorded; "sensors": names of sensors, or True for all; and, if True,
+        whose positions are recorded; "sensors": names of sensors, or True for all; and, each True or False,
         "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
         points, "reactions": wrenches of the joints (see `zw.joint_reactions`), "multipliers": the force of
         each row of the constraints, such as the torque of a prescribed motion, "zwang": Gauss's measure Z by
