@@ -41,6 +41,15 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+def test_energies_that_overflow_are_told_without_warnings_of_numpy(call):
+    start = "simulate furuta --v0 theta=1e200 --duration 0.01 --out a.nc --plot a.png"
+    for arguments in (start, f"{start} --worlds 2", "plot a.nc --kind energy", "plot a.nc --kind drift"):
+        status, out, err = call(*arguments.split())
+        assert status == 0 and not re.search(r"\b(inf|nan)\b", out)
+        assert "too large for a number" in out or "wrote" in out
+        assert not re.search("encountered|divide", err)
+
+
 def examples_in(text: str) -> list[list[str]]:
     """The command lines that a help text shows, without the word zwang."""
     return [shlex.split(line)[1:] for line in re.findall(r"^zwang .+?$", text, re.MULTILINE)]

@@ -17,9 +17,10 @@ from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
 from zwang.recording.dataset import save
+from zwang.recording.energy_change import energy_drift
 from zwang.symbolic.equations import equations
 from zwang.viewer.html_page import save_html
-from zwang.viewer.plot import energy_drift, plot
+from zwang.viewer.plot import plot
 
 DURATION, STEP = 2.0, 0.002
 GAINS = (0.0316, -0.497, 0.0202, -0.0380)

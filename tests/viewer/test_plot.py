@@ -10,7 +10,8 @@ import pytest
 import zwang as zw
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.samples import double_pendulum
-from zwang.viewer.plot import energy_drift, percentiles
+from zwang.recording.energy_change import energy_drift
+from zwang.viewer.plot import percentiles
 
 matplotlib.use("Agg")
 

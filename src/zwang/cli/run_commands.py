@@ -58,6 +58,7 @@ from zwang.cli.inputs import (
 )
 from zwang.errors import SimulationError, SimulationInterrupted
 from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.energy_change import energy_summary
 from zwang.simulation.quantities.constraint_forces import point_force_labels
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
@@ -271,7 +272,6 @@ def _summary(run: xr.Dataset, seconds: float) -> Table:
     """A table of a few lines: simulated time, computing time, energy, and worlds that stopped early."""
     steps = round(run.attrs["duration"] / run.attrs["step"])
     worlds, stopped = run.sizes["world"], int((run["status"] == 1).sum())
-    energy = run["energy"].values
     table = Table.grid(padding=(0, 2))
     table.add_row(
         "simulated",
@@ -279,11 +279,7 @@ def _summary(run: xr.Dataset, seconds: float) -> Table:
         f"integrator {run.attrs['integrator']}",
     )
     table.add_row("computed in", f"{seconds:.2f} s, including compilation; {run.attrs['path']}")
-    with np.errstate(all="ignore"):
-        change = np.nanmax(np.abs(energy - energy[:, :1]))
-    table.add_row(
-        "energy", f"{np.nanmean(energy[:, 0]):.6g} J initially; it changes by at most {change:.3g} J"
-    )
+    table.add_row("energy", energy_summary(run))
     if stopped:
         first = float(run["stop_time"].min())
         table.add_row(

@@ -18,10 +18,10 @@ from zwang.errors import ZwangError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.recording.dataset import coordinate_units, mechanism_of
+from zwang.recording.energy_change import energy_summary
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.scalar import are_constant
 from zwang.viewer.html_page import embedded_page, page_html
-from zwang.viewer.plot import energy_drift
 from zwang.viewer.thumbnail import HEIGHT, WIDTH, thumbnail_png
 
 MAXIMUM_ROWS, MAXIMUM_NAMES, MAXIMUM_NAME_LENGTH = (
@@ -196,7 +196,7 @@ def _run_facts(run: xr.Dataset) -> list[tuple[str, str]]:
         ("recorded", f"{len(times):,} times: {_names(n for n in run.data_vars if 'time' in run[n].dims)}"),
         ("parameters", _parameters(run)),
         ("evaluation", str(attributes.get("path", ""))),
-        ("energy", _energy(run)),
+        ("energy", energy_summary(run)),
         ("stopped early", _failures(run, stopped) if stopped else ""),
     ]
     return [(title, text) for title, text in facts if text]
@@ -210,19 +210,6 @@ def _parameters(run: xr.Dataset) -> str:
     ends = zip(table.min(axis=0), table.max(axis=0), strict=True)
     spans = [_number(low) + (f" to {_number(high)}" if high > low else "") for low, high in ends]
     return _names(f"{name} = {span}" for name, span in zip(run["parameter"].values, spans, strict=True))
-
-
-def _energy(run: xr.Dataset) -> str:
-    """The initial energy, and its largest absolute and relative change."""
-    energy = run["energy"].values
-    with np.errstate(all="ignore"):
-        change = float(np.nanmax(np.abs(energy - energy[:, :1])))
-        relative = float(np.nanmax(np.abs(energy_drift(run))))
-        initial = float(np.nanmean(energy[:, 0]))
-    mean = " on average" if len(energy) > 1 else ""
-    return (
-        f"{initial:.6g} J initially{mean}, changes by at most {change:.3g} J (relative change {relative:.2g})"
-    )
 
 
 def _failures(run: xr.Dataset, stopped: int) -> str:

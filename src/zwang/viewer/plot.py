@@ -25,9 +25,10 @@ from matplotlib.figure import Figure
 from zwang.api.analysis.linearize import LinearModel
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.recording.energy_change import energy_drift
 from zwang.viewer.linear_model_plot import plot_linear_model
 from zwang.viewer.picture_file import save_picture
-from zwang.viewer.plot_series import DRIFT, ENERGY, SUM, Series, energy_drift, series_of
+from zwang.viewer.plot_series import DRIFT, ENERGY, SUM, Series, series_of
 from zwang.viewer.plot_style import INK, STYLE, short
 
 PICTURES = (".png", ".pdf", ".svg")

@@ -12,6 +12,7 @@ import xarray as xr
 
 from zwang.errors import ShapeError, UnknownNameError
 from zwang.recording.dataset import mechanism_of
+from zwang.recording.energy_change import energy_change, energy_drift
 
 SUM, ENERGY = "total", "energy"
 DRIFT = "relative energy change"
@@ -92,18 +93,6 @@ def series_of(run: xr.Dataset, kind: str, names: str | Sequence[str] | None) -> 
     return [x for x in (one.chosen(names) for one in found) if x.names]
 
 
-def energy_drift(run: xr.Dataset) -> np.ndarray:
-    """The relative energy change (worlds, times): E(t) - E(0), over the largest kinetic energy or range of
-    potential energy.
-    """
-    energy, kinetic = run["energy"].values, run["kinetic_energy"].values
-    potential = run["potential_energy"].values
-    with np.errstate(all="ignore"):
-        spread = np.nanmax(potential, axis=1) - np.nanmin(potential, axis=1)
-        scale = np.maximum(np.nanmax(kinetic, axis=1), spread)
-    return (energy - energy[:, :1]) / np.where(scale > 0, scale, 1.0)[:, None]
-
-
 # ------------------------------------------------------------------------------------------------------ kinds
 
 
@@ -159,8 +148,7 @@ def _energy(run: xr.Dataset) -> Iterator[Series]:
 
 
 def _energy_drift(run: xr.Dataset) -> Iterator[Series]:
-    energy = run["energy"].values
-    yield Series("change of energy", "J", (energy - energy[:, :1])[..., None], (ENERGY,))
+    yield Series("change of energy", "J", energy_change(run)[..., None], (ENERGY,))
     yield Series(DRIFT, "1", energy_drift(run)[..., None], (ENERGY,))
 
 
