@@ -139,6 +139,19 @@ def test_a_keyframe_gives_the_whole_initial_state(call, tmp_path):
     assert status == 1 and "leave out --v0" in err
 
 
+def test_the_equilibrium_is_printed_by_coordinates_and_the_control_by_inputs(call, tmp_path):
+    """The torque holds the weight of an inverted pendulum: u = -m g l sin q."""
+    rod = zw.Body(
+        "rod", zw.Revolute("j", axis=(0, 1, 0)), mass=2, com=(0, 0, 0.2), inertia=(0.05, 0.05, 0.01)
+    )
+    m = zw.Mechanism("arm", [rod], forces=[zw.Motor("m", "j")])
+    (tmp_path / "arm.json").write_text(m.to_json())
+    status, out, _ = call(*"linearize arm.json --trim --q0 j=3".split())
+    q, u = (float(out.split(start)[1].split()[0]) for start in ("equilibrium: j = ", "control: m = "))
+    assert status == 0 and abs(q - 3) < 0.2
+    assert u == pytest.approx(-2 * 9.81 * 0.2 * np.sin(q), rel=1e-4)
+
+
 def test_recordings_are_drawn_by_kind(call, tmp_path):
     made = call(*"simulate four_bar --duration 0.05 --out a.nc --plot z.png --kind zwang".split())
     assert made[0] == 0 and (tmp_path / "z.png").read_bytes().startswith(b"\x89PNG")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -104,8 +105,8 @@ def linearize(
     if trim:
         found = zw.trim(m, q, control=inputs)
         q, v, inputs, activation = found.q, np.zeros(m.nv), found.control, found.activation
-        held = zip(control_names(m), inputs, strict=True)
-        out.print(escape("equilibrium: " + ", ".join(f"{name} = {value:.6g}" for name, value in held)))
+        _print_named("equilibrium", m.coordinate_names, found.q)
+        _print_named("control", control_names(m), found.control)
     linear = zw.linearize(m, q, v, inputs, activation=activation, step=step)
     for title, matrix, columns in (("A", linear.A, linear.states), ("B", linear.B, linear.inputs)):
         cells = [[title, *columns]]
@@ -114,6 +115,12 @@ def linearize(
         for line in cells:  # no table, which would cut numbers that do not fit into a line
             out.print(escape("  ".join(x.rjust(n) for x, n in zip(line, widths, strict=True))))
     out.print(escape("poles: " + ", ".join(f"{pole:.6g}" for pole in linear.poles)))
+
+
+def _print_named(title: str, names: Sequence[str], values: np.ndarray) -> None:
+    """Print values with their names in a line."""
+    named = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))
+    out.print(escape(f"{title}: {named}"))
 
 
 @app.command(
