@@ -140,6 +140,22 @@ def test_the_command_writes_a_report_and_a_model(call, tmp_path):
     np.testing.assert_allclose(zw.inverse_dynamics(fitted, q, v, a), expected, rtol=0.05)
 
 
+def test_a_file_that_cannot_hold_the_fitted_model_is_refused_before_the_fit(call, tmp_path, monkeypatch):
+    """By default nothing is fitted that a URDF cannot hold; the written file is the fitted model."""
+    status, text = call("data.csv", "--out", "new.urdf")
+    assert status == 0 and "wrote new.urdf" in text and "armature" not in text
+    state = [0.3, -0.8], [1.0, 2.0], [0.5, -1.0]
+    fitted = zw.inverse_dynamics(zw.load(tmp_path / "new.urdf"), *state)
+    np.testing.assert_allclose(fitted, zw.inverse_dynamics(TRUE, *state), rtol=0.05)
+    monkeypatch.setattr(zw.identify, "read_csv", None)  # nothing is read or fitted
+    status, text = call("data.csv", "--kind", "armature", "--out", "other.urdf")
+    assert status == 1 and "--no-strict" in text and not (tmp_path / "other.urdf").exists()
+    sprung = MODEL.replace(forces=(zw.Spring("elbow", 2.0),))
+    (tmp_path / "arm.json").write_text(sprung.to_json())
+    status, text = call("data.csv", "--out", "other.urdf")
+    assert status == 1 and "Spring on 'elbow'" in text and "--no-strict" in text
+
+
 def test_the_command_fits_by_simulation(call, tmp_path):
     write_csv(tmp_path / "record.csv", recorded(), parts=("q", "tau"))
     status, text = call("record.csv", "--method", "simulation", "--kind", "inertia", "--kind", "damping",

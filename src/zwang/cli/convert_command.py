@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -56,12 +57,25 @@ def convert(
     out.print(f"wrote {escape(str(output))}")
 
 
-def writer_of(path: Path) -> Callable[[Mechanism, Path, bool], Report]:
-    """The writer of the format that the ending of a file name says. Raises FormatError for another ending."""
+Writer = Callable[[Mechanism, Path, bool], Report]
+
+
+def writer_of(path: Path) -> Writer:
+    """The writer of the format that the ending of a file name says, whose errors name the option that helps.
+
+    Raises FormatError for another ending.
+    """
     ending = path.suffix.lower()
     if ending not in WRITERS:
         raise FormatError(f"{str(path)!r} ends in {ending!r}; give a name that ends in {', '.join(WRITERS)}")
-    return WRITERS[ending]
+    return partial(_written, WRITERS[ending])
+
+
+def _written(write: Writer, m: Mechanism, path: Path, strict: bool) -> Report:
+    try:
+        return write(m, path, strict)
+    except FormatError as error:
+        raise FormatError(str(error).replace("strict=False", "--no-strict")) from None
 
 
 def _mjcf(m: Mechanism, path: Path, strict: bool) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,9 +14,9 @@ import zwang as zw
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Strict, examples
 from zwang.cli.console import out
-from zwang.cli.convert_command import writer_of
+from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
-from zwang.errors import LoadError, StateError, visible
+from zwang.errors import FormatError, LoadError, StateError, visible
 
 Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]
 
@@ -35,7 +36,7 @@ Kinds = Annotated[
     list[Kind] | None,
     Parameter(
         help="A kind of parameters to fit. May be given several times; by default inertia, armature, damping "
-        "and friction.",
+        "and friction, without armature for --method simulation and where --out is a URDF, which has none.",
         negative=(),
     ),
 ]
@@ -136,16 +137,19 @@ def identify(
     if not data.exists():
         raise LoadError(missing_file_message(data, (".csv",)))
     m = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
+    m = m if method == "forces" else _without_motors(m)
+    kinds = kind or _default_kinds(method, out_file)
+    if write is not None and out_file is not None:
+        _check_writable(m, write, out_file, kinds, strict)
     samples = zw.identify.read_csv(m, data, cutoff=cutoff, delay=delay, check_units=check_units)
     loss = "huber" if robust else "linear"
     if method == "forces":
-        kinds = kind or ("inertia", "armature", "damping", "friction")
         found = zw.identify.fit(
             m, samples, kinds=kinds, estimator=estimator, loss=loss,
             stribeck=stribeck or (), motors=motor or (), independent=independent,
         )  # fmt: skip
     else:
-        found = _by_simulation(m, samples, kind or ("inertia", "damping", "friction"), loss)
+        found = zw.identify.fit_by_simulation(m, samples.time, samples.q, samples.tau, kinds=kinds, loss=loss)
     result = zw.identify.report(found)
     out.print(escape(visible(str(result))))
     if report is not None:
@@ -156,14 +160,28 @@ def identify(
         out.print(f"wrote {escape(str(out_file))}")
 
 
-def _by_simulation(
-    m: zw.Mechanism,
-    samples: zw.identify.Measurements,
-    kinds: Sequence[Kind],
-    loss: Literal["linear", "huber"],
-) -> zw.identify.SimulationFit:
-    """The fit by simulation, in which the measured forces take the place of all motors."""
-    driven = m.replace(
-        forces=[f for f in m.forces if not m.replace(forces=[f], sensors=()).inputs], sensors=()
-    )
-    return zw.identify.fit_by_simulation(driven, samples.time, samples.q, samples.tau, kinds=kinds, loss=loss)
+def _default_kinds(method: str, out_file: Path | None) -> tuple[Kind, ...]:
+    """The kinds of parameters that are fitted by default, of which the file can hold each."""
+    if method == "simulation" or _is_urdf(out_file):
+        return ("inertia", "damping", "friction")
+    return ("inertia", "armature", "damping", "friction")
+
+
+def _check_writable(m: zw.Mechanism, write: Writer, path: Path, kinds: Sequence[Kind], strict: bool) -> None:
+    """Raises FormatError, before anything is fitted, for a model that the file cannot hold."""
+    if strict and "armature" in kinds and _is_urdf(path):
+        raise FormatError(
+            f"{str(path)!r} cannot hold the armature that --kind armature fits, as URDF has none; leave out "
+            "this kind, give --no-strict, which omits the armature from the file, or write .xml or .json"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        write(m, Path(folder) / path.name, strict)
+
+
+def _is_urdf(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() == ".urdf"
+
+
+def _without_motors(m: zw.Mechanism) -> zw.Mechanism:
+    """The mechanism without sensors and motors, whose place the measured forces take."""
+    return m.replace(forces=[f for f in m.forces if not m.replace(forces=[f], sensors=()).inputs], sensors=())
