@@ -200,6 +200,16 @@ def test_a_world_that_stopped_keeps_its_last_valid_state(show):
     assert "stopped early at 0.49 s" in browser.run("document.getElementById('clock').textContent")
 
 
+def test_gaps_of_a_recording_show_the_last_valid_state(show):
+    run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.02)
+    run["q"][0, 20:30] = np.nan
+    browser = show(run, "#t=0.5")
+    expect(browser, double_pendulum(), run.q.values[0, 19], 1e-3)
+    assert "NaN" not in browser.run("document.body.innerText")
+    browser.run("zwang.seek(0.61)")
+    expect(browser, double_pendulum(), run.q.values[0, 30:32].mean(axis=0), 1e-3)
+
+
 def test_every_display_option_changes_the_picture(show, swing):
     browser = show(swing, "#t=0.3")
     before = picture(browser)

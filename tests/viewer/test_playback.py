@@ -80,6 +80,20 @@ def test_a_world_that_stopped_keeps_its_last_valid_state():
         np.testing.assert_array_equal(playback.configuration(0, t), run.q.values[0, 29])
 
 
+def test_the_last_valid_state_is_kept_in_gaps_of_a_recording():
+    """As of recordings joined in time, the first of which has stopped; also in a gap at the start."""
+    run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.02)
+    run["q"][0, 20:30], run["q"][0, :3] = np.nan, np.nan
+    what = scene_content(run)
+    playback = Playback(what.mechanisms, scene_data_of(what)["run"])
+    for t, sample in ((0.0, 3), (0.05, 3), (0.385, 19), (0.5, 19), (0.59, 19), (0.6, 30), (1.0, 50)):
+        np.testing.assert_array_equal(playback.configuration(0, t), run.q.values[0, sample])
+    between = (run.q.values[0, 30] + run.q.values[0, 31]) / 2
+    np.testing.assert_allclose(playback.configuration(0, 0.61), between, rtol=1e-12)
+    poses = playback.recorded_poses(0, 100)
+    assert len(poses) == 38 and np.isfinite([p for _, p in poses]).all()
+
+
 def test_forces_are_the_recorded_ones_and_none_after_a_manual_change():
     ball = zw.Body("ball", zw.Prismatic("z"), position=(0, 0, 0.1), mass=2, geometry=[zw.Sphere(0.1)])
     m = zw.Mechanism("ball", [ball], geometry=[zw.Plane()])

@@ -29,7 +29,7 @@ class Playback:
         self.manual_configurations: dict[int, np.ndarray] = {}
         self.times = np.zeros(1) if run is None else np.asarray(run["times"], dtype=float)
         self._balls = [link.q.start for link in mechanisms[0].tree.links if link.joint.kind == "ball"]
-        self._last = [] if run is None else [_last_good(q) for q in run["q"]]
+        self._held = [] if run is None else [_held_samples(q) for q in run["q"]]
 
     @property
     def start(self) -> float:
@@ -44,8 +44,8 @@ class Playback:
     def configuration(self, world: int, t: float) -> np.ndarray:
         """q (nq,) of a world at the time t [s], by linear interpolation between samples.
 
-        A quaternion is interpolated along the shorter arc and normalised. A world that stopped early keeps
-        its last valid configuration.
+        A quaternion is interpolated along the shorter arc and normalised. Where samples are not finite, as
+        after a world has stopped, it keeps its last valid configuration.
         """
         m = self.mechanisms[world]
         if world in self.manual_configurations:
@@ -53,8 +53,9 @@ class Playback:
         if self.run is None:
             return np.array(m.home or m.neutral, dtype=float)
         k, share = self._between(t)
-        if k >= self._last[world]:
-            return self.run["q"][world, self._last[world]]
+        held = self._held[world]
+        if len(held) < 2 or held[k] != k or held[k + 1] != k + 1:
+            return self.run["q"][world, held[k + (share >= 1)]]
         a, b = self.run["q"][world, k], self.run["q"][world, k + 1].copy()
         for i in self._balls:
             if a[i : i + 4] @ b[i : i + 4] < 0:
@@ -66,11 +67,12 @@ class Playback:
         return _poses(self.mechanisms[world], self.configuration(world, t))
 
     def recorded_poses(self, world: int, most: int) -> list[Poses]:
-        """The link poses at up to `most` valid samples, evenly spaced."""
+        """The link poses at up to `most` of the valid samples, evenly spaced."""
         if self.run is None:
             return []
-        chosen = np.unique(np.linspace(0, self._last[world], most).round().astype(int))
-        return [_poses(self.mechanisms[world], self.run["q"][world, k]) for k in chosen]
+        valid = np.unique(self._held[world])
+        chosen = np.unique(np.linspace(0, len(valid) - 1, most).round().astype(int))
+        return [_poses(self.mechanisms[world], self.run["q"][world, k]) for k in valid[chosen]]
 
     def forces(self, world: int, t: float, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """Points of application [m] and forces [N] of one kind, (n, 3) each, at the last sample before t [s].
@@ -95,12 +97,14 @@ class Playback:
         return k, float(np.clip((t - self.times[k]) / (self.times[k + 1] - self.times[k]), 0, 1))
 
 
-def _last_good(q: np.ndarray) -> int:
-    """The index of the last sample of q (times, nq) that is finite: a world that stopped has
-    NaN afterwards.
+def _held_samples(q: np.ndarray) -> np.ndarray:
+    """For each sample of q (times, nq) the last one up to it that is finite, or the first finite one.
+
+    A world that stopped has NaN afterwards; of recordings that were joined in time also in between.
     """
-    good = np.flatnonzero(np.isfinite(q).all(axis=1))
-    return int(good[-1]) if len(good) else 0
+    good = np.isfinite(q).all(axis=1)
+    first = int(good.argmax())  # 0 without any
+    return np.maximum.accumulate(np.where(good, np.arange(len(q)), first))
 
 
 def _poses(m: Mechanism, q: np.ndarray) -> Poses:

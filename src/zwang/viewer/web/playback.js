@@ -193,14 +193,14 @@ class Playback {
       force: arrayOf(buffer, run.forces.force),
     };
     this.balls = models[0].joints.filter((j) => j.ball !== null).map((j) => j.ball);
-    this.last = worlds.map((_, w) => this.lastValid(w)); // a world that stopped early has NaN afterwards
+    this.held = worlds.map((_, w) => this.heldSamples(w));
   }
 
   replace({ q, energies, stopped }) {
     // another motion of one world at the same times; its forces are not known
     Object.assign(this, { q, stopped, recordedForces: null });
     this.energies = Object.entries(energies).map(([name, values]) => ({ name, values }));
-    this.last = [this.lastValid(0)];
+    this.held = [this.heldSamples(0)];
   }
 
   get start() {
@@ -210,11 +210,19 @@ class Playback {
     return this.times[this.count - 1];
   }
 
-  lastValid(world) {
-    for (let k = this.count - 1; k > 0; k--) {
-      if (!Number.isNaN(this.q[(world * this.count + k) * this.nq])) return k;
+  heldSamples(world) {
+    // for each sample the last one up to it that is finite, or the first finite one: a world that stopped
+    // has NaN afterwards; of recordings that were joined in time also in between
+    const found = new Int32Array(this.count);
+    let held = -1;
+    for (let k = 0; k < this.count; k++) {
+      if (this.sample(world, k).every(Number.isFinite)) {
+        if (held < 0) found.fill(k, 0, k);
+        held = k;
+      }
+      found[k] = Math.max(held, 0);
     }
-    return 0;
+    return found;
   }
 
   index(t) {
@@ -235,12 +243,13 @@ class Playback {
   }
 
   configuration(world, t) {
-    const last = this.last[world],
+    const held = this.held[world],
       k = this.index(t);
-    if (k >= last) return this.sample(world, last);
+    if (this.count < 2) return this.sample(world, 0);
+    const s = Math.min(1, Math.max(0, (t - this.times[k]) / (this.times[k + 1] - this.times[k])));
+    if (held[k] !== k || held[k + 1] !== k + 1) return this.sample(world, held[s < 1 ? k : k + 1]);
     const a = this.sample(world, k),
       b = this.sample(world, k + 1);
-    const s = Math.min(1, Math.max(0, (t - this.times[k]) / (this.times[k + 1] - this.times[k])));
     for (const i of this.balls) {
       if (a[i] * b[i] + a[i + 1] * b[i + 1] + a[i + 2] * b[i + 2] + a[i + 3] * b[i + 3] < 0) {
         for (let j = i; j < i + 4; j++) b[j] = -b[j];

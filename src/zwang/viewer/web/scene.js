@@ -261,7 +261,8 @@ class Scene {
           every = Math.max(1, Math.floor(this.playback.count / 1500)),
           points = [];
         if (!placement) return;
-        for (let k = 0; k <= this.playback.last[w]; k += every) {
+        for (let k = 0; k < this.playback.count; k += every) {
+          if (this.playback.held[w][k] !== k) continue; // not finite
           const root = [...this.root.slice(0, 9), ...this.offsets[w]];
           const p = compose(
             linkPoses(this.models[w], this.playback.sample(w, k), root)[placement.link],
