@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy as sp
+import xarray as xr
 
 import zwang as zw
 from zwang.errors import ParameterError, ShapeError
@@ -117,6 +118,9 @@ def test_labelled_arrays_continue_a_simulation(run):
     np.testing.assert_array_equal(other, plain)
     with pytest.raises(ShapeError, match="q0 lacks the coordinate 'along'"):
         zw.simulate(mechanism, last.q.sel(coordinate=["turn"]), **settings)
+    held = run.control.isel(time=0).assign_coords(input=["a", "z"]) * xr.DataArray([1.0, 3.0], dims="world")
+    continued = zw.simulate(mechanism, last.q, control=held, **settings)
+    np.testing.assert_array_equal(continued.control.values[:, -1], [[2.0, 0.5], [6.0, 1.5]])
     worlds = zw.Worlds(mechanism, 2)
     worlds.reset(q=last.q[:, ::-1], v=last.v[:, ::-1])
     np.testing.assert_array_equal(worlds.q, last.q.values)

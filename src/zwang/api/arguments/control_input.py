@@ -44,7 +44,7 @@ def control_input(mechanism: Mechanism, control: ControlLike | None, steps: int,
     values: Any = (
         _by_name(control, names)
         if isinstance(control, Mapping)
-        else without_labels(control, names, "control")
+        else _over_worlds_and_times(without_labels(control, names, "control"))
     )
     try:
         array = real_array(values)
@@ -54,6 +54,12 @@ def control_input(mechanism: Mechanism, control: ControlLike | None, steps: int,
             "or an array of real numbers"
         ) from None
     return PrescribedControl(_over_time(array, names, steps, worlds))
+
+
+def _over_worlds_and_times(control: Any) -> Any:
+    """A labelled control of worlds at one time (worlds, nu) as (worlds, 1, nu); others as they are."""
+    dims = getattr(control, "dims", ())
+    return np.asarray(control)[:, None] if "world" in dims and "time" not in dims else control
 
 
 def _over_time(array: np.ndarray, names: tuple[str, ...], steps: int, worlds: int) -> np.ndarray:
