@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import zwang as zw
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
-from tests.interop.exported_models import HARD, MODELS, PARAMS, arm, dropped, symbolic_furuta
+from tests.interop.exported_models import HARD, MODELS, PARAMS, SOFT, arm, dropped, symbolic_furuta
 from zwang.compiler.backends.c import c_function, c_text, preamble
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
@@ -175,6 +176,26 @@ def test_functions_give_the_bits_of_compiled_functions(tmp_path):
     np.testing.assert_array_equal(found[0], v)
     np.testing.assert_allclose(found[1], exact, rtol=1e-12)
     assert found[2] == 0
+
+
+@needs_cc
+def test_sensors_are_those_of_the_exported_step(tmp_path):
+    """A contact whose time constant is shorter than two steps of the export, but not than those of the
+    options.
+    """
+    m = dropped(replace(SOFT, solref=(0.004, 1.0)))
+    q = [0, 0, 0.05, *m.home[3:]]
+    zw.export(m, tmp_path, functions=["step", "sensors", "external_wrenches"], step=0.01, q0=q)
+    library = ctypes.CDLL(str(built(tmp_path)))
+    [header] = [path.read_text() for path in tmp_path.glob("*.h")]
+    work = [int(size) for size in re.findall(r"work\[(\d+)\]: memory", header)]
+    given = [q, np.zeros(6), np.zeros(6), [0.0]]
+    acceleration, _ = called(library.dropped_box_sensors, given, [3, work[0]])
+    wrenches, _ = called(library.dropped_box_external_wrenches, given, [12, work[1]])
+    run = zw.simulate(m, q, duration=0.01, step=0.01, record={"sensors": True}, progress=False)
+    np.testing.assert_array_equal(acceleration, run.sensor.values[0, 0])
+    R = zw.frame_pose(m, q, "box").R
+    np.testing.assert_allclose(R.T @ wrenches[9:], acceleration, rtol=1e-9)  # of 1 kg
 
 
 @needs_cc

@@ -212,6 +212,41 @@ def test_outputs_are_sensors_and_positions_of_frames(model, exported):
         unit.fmu.doStep(t, 0.02)
 
 
+def limited_arm():
+    """An arm 3 mrad beyond a hard limit, with an accelerometer at its tip."""
+    hinge = zw.Revolute("h", (0, 1, 0), limits=(-0.2, 0.2), limit_softness=None)
+    body = zw.Body("arm", hinge, mass=1, com=(0.3, 0, 0), inertia=(0.01,) * 3)
+    return zw.Mechanism(
+        "limited", [body], frames=[zw.Frame("tip", "arm", (0.3, 0, 0))], forces=[zw.Motor("u", "h")],
+        sensors=[zw.SiteSensor("acc", "accelerometer", "tip")], home=(0.203,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("m", "settings"),
+    [(limited_arm(), {"integrator": "euler"}), (limited_arm(), {"integrator": "rk4"}),
+     (four_bar().replace(sensors=[zw.SiteSensor("acc", "accelerometer", "coupler")]),
+      {"stabilization": "baumgarte"})],
+)  # fmt: skip
+def test_sensors_are_those_of_the_exported_step(m, settings, tmp_path):
+    h = 0.01
+    zw.export(m, tmp_path / "a.fmu", step=h, **settings)
+    names = [f"sensor.acc.{axis}" for axis in "xyz"]
+    found = fmpy.simulate_fmu(
+        str(tmp_path / "a.fmu"), fmi_type="CoSimulation", stop_time=20 * h, output_interval=h, output=names
+    )
+    run = zw.simulate(m, duration=20 * h, step=h, record={"sensors": True}, progress=False, **settings)
+    np.testing.assert_array_equal(np.stack([found[name] for name in names], axis=-1), run.sensor.values[0])
+
+
+def test_sensors_of_model_exchange_belong_to_the_derivatives(tmp_path):
+    """The tip of an arm on a hinge: a_z = g cos(h) - r h''."""
+    zw.export(limited_arm(), tmp_path / "a.fmu", step=0.01, integrator="euler")
+    unit = Unit(tmp_path / "a.fmu", FMU3Model).start(v__h=0.1)
+    rate, a_z = unit.get("der(v.h)", "sensor.acc.z")
+    assert abs(rate) > 10 and a_z == pytest.approx(9.81 * np.cos(0.203) - 0.3 * rate, rel=1e-12)
+
+
 def test_parameters_are_tunable_between_steps(exported):
     fast, unit = zw.compile(MODELS["symbols"]()), Unit(exported("symbols")).start(q__alpha=0.3)
     q, v = np.array([0.0, 0.3]), np.zeros(2)

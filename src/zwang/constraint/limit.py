@@ -14,8 +14,14 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.softness import can_close, hard_softness_rows, soft_rows
 from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
-from zwang.mechanism.mechanism import JointIndex
+from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.scalar import divide, is_zero, maximum, sqrt, tan, value_is_constant, where
+
+
+def has_hard_limits(mechanism: Mechanism) -> bool:
+    """Whether a joint or a tendon has limits without softness."""
+    elements = [*(index.joint for index in mechanism.joints), *mechanism.tendons]
+    return any(x.limits is not None and x.limit_softness is None for x in elements)
 
 
 def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]:

@@ -63,7 +63,8 @@ def export(
     functions: names of functions of C99 code or WebAssembly, by default "step", "forward_dynamics",
         "inverse_dynamics", "mass_matrix", "bias_forces", "frame_pose", "frame_jacobian", and "sensors" if
         there are any. Others are those of `zw.compile(mechanism).source`, and "state_derivative", the
-        derivatives of q, v and the activations by time, with constraints and soft contacts.
+        derivatives of q, v and the activations by time, with constraints and soft contacts. In sensors and
+        external wrenches constraints act as in the step of the export.
     frames: names of bodies and frames, for functions of frames, whose positions are outputs of an FMU; by
         default all frames, or without any all bodies.
     q0, v0: the initial state of the code, (nq,) and (nv,) or dictionaries by name, as for `zw.simulate`.

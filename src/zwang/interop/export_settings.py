@@ -11,6 +11,7 @@ import numpy.typing as npt
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.settings_validation import simulation_settings
 from zwang.api.compilation.programs import COMPILED_FUNCTIONS
+from zwang.constraint.context import StepForm
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
 from zwang.interop.identifiers import library_name
 from zwang.mechanism.constraints import PointSpeed
@@ -60,6 +61,11 @@ class ExportSettings:
     def integrator(self) -> str:
         """The name of the integrator."""
         return str(self.plan.integrator)
+
+    @property
+    def form(self) -> StepForm:
+        """How the steps close hard constraints."""
+        return self.plan.wanted.step
 
     @property
     def controls(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from zwang.api.runs.compiled_rollout import step_function
 from zwang.api.runs.error_controlled_rollout import continuous_dynamics
 from zwang.compiler.ir.program import Port, Program
 from zwang.compiler.pipeline import trace_and_optimise
+from zwang.constraint.context import StepForm
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import FormatError
 from zwang.interop.export_settings import STATE_DERIVATIVE, STEP, ExportSettings
@@ -87,6 +88,9 @@ def _of_name(settings: ExportSettings, name: str) -> Iterator[ExportedFunction]:
         return
     function, m = COMPILED_FUNCTIONS[name], settings.mechanism
     prefix = f"{settings.name}_{name}"
+    if function.depends_on_step:
+        yield function_of_step(settings, name, settings.form)
+        return
     if not function.options:
         yield _exported(m, function, prefix, program_of(m, name), function.summary)
         return
@@ -96,6 +100,17 @@ def _of_name(settings: ExportSettings, name: str) -> Iterator[ExportedFunction]:
         program = program_of(m, (name, frame, *axes))
         summary = f"{function.summary} In world axes; the frame is {frame}."
         yield _exported(m, function, f"{prefix}_{word}", program, summary)
+
+
+def function_of_step(
+    settings: ExportSettings, name: str, form: StepForm, word: str | None = None
+) -> ExportedFunction:
+    """A function of accelerations and forces, with constraints that act as in steps of this form. word: its
+    name in C, by default that of the table.
+    """
+    function, m = COMPILED_FUNCTIONS[name], settings.mechanism
+    summary = f"{function.summary} Constraints act as in steps of {form.size!r} s."
+    return _exported(m, function, f"{settings.name}_{word or name}", program_of(m, (name, form)), summary)
 
 
 def _exported(

@@ -25,6 +25,8 @@ from zwang.api.runs.compiled_rollout import LARGEST_EXACT
 from zwang.api.runs.error_controlled_rollout import continuous_dynamics
 from zwang.atomic import write_file
 from zwang.compiler.derivatives.differentiate import jacobian
+from zwang.constraint.context import StepForm
+from zwang.constraint.limit import has_hard_limits
 from zwang.errors import FormatError, TraceError
 from zwang.interop.c99 import CLibrary, c_library, template, written
 from zwang.interop.c_compiler import c_compiler, shared_library
@@ -35,6 +37,7 @@ from zwang.interop.exported_functions import (
     ExportedArgument,
     ExportedFunction,
     check_continuous,
+    function_of_step,
     state_inputs,
     state_shapes,
 )
@@ -46,7 +49,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
 from zwang.simulation.constraint_stage import hard_constraints
 
-POSE = "frame_pose"
+POSE, EXCHANGE_SENSORS = "frame_pose", "exchange_sensors"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The date of files in an archive: always the same, so that equal FMUs have equal bytes."""
 
@@ -95,8 +98,21 @@ def _library(settings: ExportSettings) -> tuple[FmuKinds, CLibrary]:
     derivatives = _output_jacobian(settings) if exchange else None
     functions += [STATE_DERIVATIVE] * exchange
     chosen = replace(settings, functions=tuple(functions))
-    library = c_library(chosen, [] if derivatives is None else [derivatives])
+    more = [] if derivatives is None else [derivatives]
+    if exchange and settings.mechanism.sensors and _closes_limits_otherwise(settings):
+        more.append(function_of_step(settings, SENSORS, _exchange_form(settings), EXCHANGE_SENSORS))
+    library = c_library(chosen, more)
     return FmuKinds(exchange, derivatives is not None), library
+
+
+def _exchange_form(settings: ExportSettings) -> StepForm:
+    """How the state derivative closes hard constraints: as that of error-controlled integrators."""
+    return settings.form._replace(multistage=True)
+
+
+def _closes_limits_otherwise(settings: ExportSettings) -> bool:
+    """Whether hard limits close otherwise in the state derivative than in a step."""
+    return settings.form != _exchange_form(settings) and has_hard_limits(settings.mechanism)
 
 
 def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
@@ -115,7 +131,7 @@ def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
         q, v, z, u = state
         rows = [*dynamics.derivative(time, *state)[:-1]]
         unit = normalized_configuration(m.tree, q)  # as in the functions of the outputs
-        rows += [*sensors(m, unit, v, u, z, time)] if m.sensors else []
+        rows += [*sensors(m, unit, v, u, z, time, _exchange_form(settings))] if m.sensors else []
         rows += [x for frame in settings.frames for x in poses.frame_pose(m.tree, unit, frame).p]
         return np.ravel(jacobian(rows, [*q, *v, *z, *u, *parameters]))
 
@@ -136,16 +152,16 @@ def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:
 def _fmi_source(settings: ExportSettings, library: CLibrary, kinds: FmuKinds, token: str) -> str:
     """The text of fmi3.c."""
     m, name = settings.mechanism, settings.name
-    calls: list[str] = []
-    at = 0
+    by_name = {
+        function.name: _call(function, footprint, _RESULTS) for function, footprint in library.functions
+    }
+    sensed, exchange = (by_name.get(f"{name}_{x}", "") for x in (SENSORS, EXCHANGE_SENSORS))
+    calls = [f"if (x->co_simulation) {sensed} else {exchange}" if exchange else sensed]
+    at = sum(sensor.quantity.size for sensor in m.sensors)
     for function, footprint in library.functions:
-        if function.name == f"{name}_{SENSORS}":
-            calls.append(_call(function, footprint, {"values": f"x->outputs + {at}"}))
-            at += function.outputs[0].size
-        elif function.name.startswith(f"{name}_{POSE}_"):
+        if function.name.startswith(f"{name}_{POSE}_"):
             calls.append(_call(function, footprint, {"R": "rotation", "p": f"x->outputs + {at}"}))
             at += 3
-    by_name = {function.name: _call(function, footprint, _RATES) for function, footprint in library.functions}
     quaternions = [j.q.stop - 4 for j in m.joints if j.kind in ("ball", "free")]
     text = template("fmi3.c").template + "\n" + template("fmi3_simulation.c").template
     return Template(text).substitute(
@@ -165,7 +181,8 @@ def _fmi_source(settings: ExportSettings, library: CLibrary, kinds: FmuKinds, to
     )
 
 
-_RATES = {
+_RESULTS = {
+    "values": "x->outputs",
     "q_dot": "x->derivatives",
     "v_dot": "x->derivatives + NQ",
     "z_dot": "x->derivatives + NQ + NV",

@@ -25,6 +25,7 @@ from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
+from zwang.constraint.limit import has_hard_limits
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
@@ -162,9 +163,8 @@ def numeric_linear_model(
 def _check_continuous(m: Mechanism) -> None:
     """Raises SimulationError for hard contacts, limits and friction, which act over a time step."""
     elements = [*(index.joint for index in m.joints), *m.tendons]
-    hard_limits = [x for x in elements if x.limits is not None and x.limit_softness is None]
     hard_friction = [x for x in elements if not is_zero(x.friction) and x.friction_softness is None]
-    if has_hard_contacts(m) or hard_limits or hard_friction or coulomb_frictions(m):
+    if has_hard_contacts(m) or has_hard_limits(m) or hard_friction or coulomb_frictions(m):
         raise SimulationError(
             f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
             "that it has no linear model in continuous time; give step=..., or give them a softness"

@@ -41,6 +41,7 @@ from zwang.compiler.frontend.trace import named_outputs
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.constraint.context import StepForm
 from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
@@ -179,7 +180,8 @@ class TracedText(NamedTuple):
 def program_of(mechanism: Mechanism, key: Key) -> Program:
     """The program of one function, traced and optimised for a backend.
 
-    key: a name of the table; (name, *options); ("step", h, integrator) or ("step", h, integrator,
+    key: a name of the table; (name, *options); (name, `StepForm`) of a function that depends on the step;
+    ("step", h, integrator) or ("step", h, integrator,
     coordinate_reduction), and likewise "rollout"; ("step_outputs", outputs, h, ...), and likewise
     "rollout_outputs"; ("feedback_rollout", h, integrator); ("jacobian", key, inputs). Raises
     UnknownNameError, CompileError or DescriptionError, and TraceError for the Jacobian of a program with
@@ -207,7 +209,8 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
     if name in ("step_outputs", "rollout_outputs") and options:
         return _step_text(mechanism, name, options[1:], options[0])
     function = COMPILED_FUNCTIONS.get(name)
-    if function is None or len(options) != len(function.options):
+    form = {"step": options.pop()} if options and isinstance(options[-1], StepForm) else {}
+    if function is None or len(options) != len(function.options) or bool(form) > function.depends_on_step:
         raise UnknownNameError("function", key, NAMED)
     check_axes(dict(zip(function.options, options, strict=True)))
     if name == "forward_dynamics_derivatives":
@@ -222,7 +225,7 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
 
     def traced(m: Mechanism, parameters: Any, values: Mapping[str, Any]) -> Any:
         leading = (m, parameters) if function.symbols else (m,)
-        return text(*leading, *values.values(), *options)
+        return text(*leading, *values.values(), *options, **form)
 
     return _with_parameters(mechanism, traced, inputs, normalised)
 

@@ -109,6 +109,7 @@ class MechanicsFunction:
     text: an equivalent one that takes fewer operations. symbols: whether the compiled text also takes the
     values of the symbols, after the mechanism. uses_mass_matrix: whether the program contains every element
     of the mass matrix. keywords: description of keyword-only arguments, which lead to other results.
+    depends_on_step: whether the text also takes a `StepForm`, step=; by default that of the options.
     """
 
     name: str
@@ -123,6 +124,7 @@ class MechanicsFunction:
     symbols: bool = False
     uses_mass_matrix: bool = False
     keywords: str = ""
+    depends_on_step: bool = False
 
     def documentation(self, batch: str = "") -> str:
         """The docstring: summary, arguments with shape and unit, results, exceptions, source.
@@ -373,6 +375,7 @@ _FUNCTIONS = (
         raises="SolveError if the constraint solver fails",
         source="MuJoCo documentation, XML reference, sensor",
         uses_mass_matrix=True,
+        depends_on_step=True,
     ),
     MechanicsFunction(
         "frame_velocity",
@@ -414,6 +417,7 @@ _FUNCTIONS = (
         raises="SolveError if the constraint solver fails",
         source="MuJoCo documentation, mjData: cfrc_ext",
         uses_mass_matrix=True,
+        depends_on_step=True,
     ),
 )
 

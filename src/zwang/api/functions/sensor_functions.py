@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.context import StepForm
 from zwang.dynamics import body_quantities as quantities
 from zwang.dynamics.sensed_motion import link_accelerations, placement_acceleration
 from zwang.kinematics.kinematics import Kinematics
@@ -28,9 +29,11 @@ class BodyQuantities(NamedTuple):
     cvel: Any
 
 
-def sensors(m: Mechanism, q: Any, v: Any, control: Any, activation: Any, time: Any) -> Any:
-    """The values of all sensors, one after the other."""
-    return sensor_values(SensedState(m, time, q, v, activation, control))
+def sensors(
+    m: Mechanism, q: Any, v: Any, control: Any, activation: Any, time: Any, step: StepForm | None = None
+) -> Any:
+    """The values of all sensors, one after the other. step: see `SensedState`."""
+    return sensor_values(SensedState(m, time, q, v, activation, control, step))
 
 
 def by_sensor(m: Mechanism, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -70,7 +73,9 @@ def body_quantities(m: Mechanism, q: Any, v: Any) -> tuple[Any, ...]:
     )
 
 
-def external_wrenches(m: Mechanism, q: Any, v: Any, control: Any, activation: Any, time: Any) -> Any:
-    """Wrenches of contacts and constraints on every body."""
-    state = SensedState(m, time, q, v, activation, control)
+def external_wrenches(
+    m: Mechanism, q: Any, v: Any, control: Any, activation: Any, time: Any, step: StepForm | None = None
+) -> Any:
+    """Wrenches of contacts and constraints on every body. step: see `SensedState`."""
+    state = SensedState(m, time, q, v, activation, control, step)
     return quantities.body_wrenches(m, state.kinematics, state.external_wrenches)
