@@ -94,3 +94,63 @@ def test_symbols_are_parameters_of_them():
     assert np.allclose(found.C[:, 2, 0], length * np.sin(angle)) and np.allclose(found.C[:, 3, 1], 1)
     assert np.allclose(found.P[:, 4, 0], tau / (M * length**2) * np.cos(angle))
     assert np.allclose(found.D[:, 4, 0], -np.cos(angle) / (M * length))
+
+
+def limited_arm():
+    """An arm 3 mrad beyond a hard limit, with an accelerometer at its tip."""
+    hinge = zw.Revolute("h", (0, 1, 0), limits=(-0.2, 0.2), limit_softness=None)
+    body = zw.Body("arm", hinge, mass=1, com=(0.3, 0, 0), inertia=(0.01,) * 3)
+    return zw.Mechanism(
+        "limited", [body], frames=[zw.Frame("tip", "arm", (0.3, 0, 0))], forces=[zw.Motor("u", "h")],
+        sensors=[zw.SiteSensor("acc", "accelerometer", "tip")], home=(0.203,),
+    )  # fmt: skip
+
+
+def landed_ball():
+    """A ball in touch with a hard floor, with an accelerometer off its centre."""
+    material = zw.Surface(hard=True, friction=(0.4, 0, 0))
+    ball = zw.Body("ball", zw.Free("ball"), mass=1, inertia=(0.004,) * 3,
+                   geometry=[zw.Sphere(0.1, surface=material)])  # fmt: skip
+    return zw.Mechanism(
+        "ball", [ball], geometry=[zw.Plane(surface=material)], frames=[zw.Frame("rim", "ball", (0.1, 0, 0))],
+        sensors=[zw.SiteSensor("acc", "accelerometer", "rim")], home=(0, 0, 0.0999, 1, 0, 0, 0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [limited_arm, landed_ball])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_those_of_a_step_are_the_limit_of_differences_of_worlds(model, integrator):
+    """By a state and a control of each world; the step is five times that of the options."""
+    m = model()
+    options, nv = {"step": 0.01, "integrator": integrator}, m.nv
+    q, v = np.array(m.home), np.array([0.1, 0.2, -0.05, 1, 2, 3][:nv])
+    u, width = np.zeros(len(m.inputs) or nv), 1e-6
+    n = 2 * nv + len(u)
+    D = width * np.concatenate([np.zeros((1, n)), np.eye(n), -np.eye(n)])
+    worlds = zw.Worlds(m, len(D), **options)
+    worlds.reset(q=zw.compile(m).integrate_configuration(q, D[:, :nv], 1.0), v=v + D[:, nv : 2 * nv])
+    worlds.control[:] = u + D[:, 2 * nv :]
+    y = worlds.sensors["acc"]
+    expected = ((y[1 : n + 1] - y[n + 1 :]) / (2 * width)).T
+    found = zw.compile(m).sensor_derivatives(q, v, u, **options)
+    assert np.array_equal(found.values, y[0])
+    assert np.allclose(np.hstack([found.C, found.D]), expected, rtol=1e-6, atol=1e-5)
+    discrete = zw.linearize(m, q, v, u, outputs=["acc"], **options)
+    assert np.array_equal(discrete.C, found.C) and np.array_equal(discrete.D, found.D)
+
+
+def test_elements_of_sensors_and_frames_are_outputs():
+    m = read_mjcf("rod.xml", text=ROD)
+    whole = zw.linearize(m, [0.3], outputs=["gyro", "hinge", "acceleration", "tip"])
+    names = list(whole.outputs[::-1])
+    assert {"acceleration.z", "tip.x"} < set(names)
+    found = zw.linearize(m, [0.3], outputs=names)
+    assert list(found.outputs) == names
+    assert np.array_equal(found.C, whole.C[::-1]) and np.array_equal(found.D, whole.D[::-1])
+    symbolic = zw.linearize(m, [sp.Symbol("a")], outputs=["tip.z", "tip"])
+    assert symbolic.outputs == ("tip.z", "tip.x", "tip.y", "tip.z")
+    assert symbolic.C[0, :] == symbolic.C[3, :] and symbolic.C[0, 0] != 0
+    with pytest.raises(UnknownNameError, match=r"gyro\.y"):
+        zw.linearize(m, [0.3], outputs=["gyro.1"])
+    with pytest.raises(zw.errors.DescriptionError, match=r"'gyro\.y' is a sensor"):
+        zw.linearize(m, [sp.Symbol("a")], outputs=["gyro.y"])

@@ -91,7 +91,8 @@ def sensor_tangent(
         s = settings()
         moved, moved_control = _moved(s, state, control, direction)
         time = 0 if t is None else t
-        sensed = SensedState(s.mechanism, time, *moved, moved_control, StepForm(s.h), start=known.of_stage(0))
+        form = StepForm(s.h) if s.constraint_model is None else s.constraint_model.step
+        sensed = SensedState(s.mechanism, time, *moved, moved_control, form, start=known.of_stage(0))
         return _derivatives(sensor_values(sensed))
 
 

@@ -82,9 +82,10 @@ def linearize(
     states: names of the independent entries of the state, by default chosen so that the others follow from
     them with the smallest factors; all entries where there are no hard constraints. An entry is the
     displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
-    activation. inputs: names of controls, by default all. outputs: names of entries of the state; of
-    sensors ("gyro", or "gyro.1", ... for one of several elements); or of bodies and frames, whose position is
-    then three outputs ("hand.x", ...); by default the states.
+    activation. inputs: names of controls, by default all. outputs: names of entries of the state; of sensors
+    ("gyro"), whose elements are then outputs ("gyro.x", ...; "imu.w", ... of a quaternion; "wall.0", ... of
+    other sizes); of bodies and frames, whose position is then three outputs ("hand.x", ...); or of one of
+    these elements; by default the states. In a discrete model constraints act on sensors as in its step.
     params: values of the mechanism's symbols. Without them a mechanism with symbols has a linear model in
     SymPy expressions, a `SymbolicLinearModel`; q, v and control may then be expressions, too.
 

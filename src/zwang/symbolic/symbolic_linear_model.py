@@ -12,12 +12,13 @@ import scipy.linalg
 import sympy as sp
 from scipy.sparse.csgraph import connected_components
 
+from zwang.api.analysis.linear_outputs import LinearOutput, linear_outputs
 from zwang.api.analysis.linearize import RANK, LinearModel, independent_states, number_of_name, state_names
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_value, stacked_values
 from zwang.api.compilation.programs import compile_function
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
-from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
+from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
@@ -55,8 +56,8 @@ class LinearMatrices(NamedTuple):
 class _Text:
     """The matrices of a linear model as a function of its symbols, on any scalar.
 
-    state: q, v, activation and control, and the time. columns: the chosen inputs. outputs: entries of the
-    state by number, and frames by name. zeros: the entries of A and B that are zero for all values.
+    state: q, v, activation and control, and the time. columns: the chosen inputs. outputs: of the state and
+    of frames. zeros: the entries of A and B that are zero for all values.
     """
 
     mechanism: Mechanism
@@ -64,7 +65,7 @@ class _Text:
     time: float
     chosen: Structure
     columns: list[int]
-    outputs: tuple[int | str, ...]
+    outputs: tuple[LinearOutput, ...]
     zeros: tuple[np.ndarray, np.ndarray] | None = None
 
     def matrices(self, of: Callable[[sp.Expr], Any]) -> LinearMatrices:
@@ -75,7 +76,10 @@ class _Text:
         )
         at = LinearisationState(q, v, z, u, self.time)
         found = linear_matrices(m, at, self.chosen)
-        rows = [found.T[[x]] if isinstance(x, int) else frame_rows(m, at, x) @ found.T for x in self.outputs]
+        rows = [
+            frame_rows(m, at, x.frame)[list(x.axes)] @ found.T if x.frame else found.T[list(x.states)]
+            for x in self.outputs
+        ]
         C = np.concatenate([np.zeros((0, len(self.chosen.states)), int), *rows])
         D = np.zeros((len(C), len(self.columns)), int)
         A, B = found.A, found.B[:, self.columns]
@@ -225,7 +229,7 @@ def symbolic_linear_model(
     chosen = _structure(m, at, time, all_states, states)
     own = tuple(all_states[k] for k in chosen.states)
     columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
-    wanted, output_names = _outputs(m, all_states, list(own if outputs is None else outputs))
+    wanted = _outputs(m, all_states, own if outputs is None else outputs)
     text = _Text(m, at, time, chosen, columns, wanted)
     form = CSEForm()
     found = text.matrices(form.of)
@@ -236,6 +240,7 @@ def symbolic_linear_model(
     for name, matrix in found._asdict().items():
         matrices[name] = sp.Matrix(*matrix.shape, written[: matrix.size])
         written = written[matrix.size :]
+    output_names = tuple(name for output in wanted for name in output.names)
     symbols = dict.fromkeys((*m.symbols, *sorted({s.name for s in form.inputs})))
     q, v, _, u = (sp.Matrix(part) for part in at)
     return SymbolicLinearModel(
@@ -283,27 +288,16 @@ def _structure(
     return structure(numbers, LinearisationState(q, v, z, u, time), independent_columns, chosen)
 
 
-def _outputs(
-    m: Mechanism, states: list[str], wanted: list[str]
-) -> tuple[tuple[int | str, ...], tuple[str, ...]]:
-    """The outputs as numbers of states or frames, and their names."""
-    found: list[int | str] = []
-    names: list[str] = []
-    for name in wanted:
-        if name in states:
-            found.append(states.index(name))
-            names.append(name)
-        elif name in m.tree.placements:
-            found.append(name)
-            names += [f"{name}.{axis}" for axis in "xyz"]
-        elif name in {sensor.name for sensor in m.sensors}:
+def _outputs(m: Mechanism, states: list[str], wanted: Sequence[str]) -> tuple[LinearOutput, ...]:
+    """The outputs of these names. Raises DescriptionError for sensors."""
+    found = linear_outputs(m, states, wanted)
+    for name, output in zip(wanted, found, strict=True):
+        if output.sensors:
             raise DescriptionError(
                 f"output {name!r} is a sensor, which a linear model with symbols does not have; give values, "
                 "params=..., or an entry of the state or a frame"
             )
-        else:
-            raise UnknownNameError("output", name, [*states, *m.tree.placements])
-    return tuple(found), tuple(names)
+    return tuple(found)
 
 
 def _vector(values: Any, size: int, name: str) -> tuple[Any, ...]:

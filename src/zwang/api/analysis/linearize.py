@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
+from zwang.api.analysis.linear_outputs import linear_outputs
 from zwang.api.analysis.reference import frame_jacobian
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
@@ -34,10 +35,8 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
 from zwang.simulation.impact_stage import has_hard_contacts
-from zwang.simulation.quantities.sensor_values import sensor_slices
 
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
-AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def numeric_linear_model(
     columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
     wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
     at = (configuration, velocity, u, z, time)
-    C, D, output_names = _outputs(fast, at, wanted, all_states)
+    C, D, output_names = _outputs(fast, at, (step, integrator), wanted, all_states)
     return LinearModel(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
@@ -256,32 +255,31 @@ def independent_states(T: np.ndarray, names: list[str], chosen: Sequence[str] | 
 
 
 def _outputs(
-    fast: CompiledMechanism, at: tuple[Any, ...], wanted: list[str], states: list[str]
+    fast: CompiledMechanism, at: tuple[Any, ...], of: tuple[Any, Any], wanted: list[str], states: list[str]
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their names.
 
-    at: q, v, control, activation and the time.
+    at: q, v, control, activation and the time. of: step and integrator of the model.
     """
-    m, nu = fast.mechanism, len(at[2])
-    places = sensor_slices(m.sensors)
-    sensed = fast.sensor_derivatives(*at) if any(x in places and x not in states for x in wanted) else None
-    C, D, names = [np.zeros((0, len(states)))], [np.zeros((0, nu))], []
-    for name in wanted:
-        by_control = None
-        if name in states:
-            by_state, own = np.eye(len(states))[[states.index(name)]], [name]
-        elif sensed is not None and name in places:
-            by_state, by_control = sensed.C[places[name]], sensed.D[places[name]]
-            own = [f"{name}.{component}".rstrip(".") for component in m.sensor(name).components]
-        elif name in m.tree.placements:
-            by_state = np.hstack([frame_jacobian(m, at[0], name)[:3], np.zeros((3, len(states) - m.nv))])
-            own = [f"{name}.{axis}" for axis in AXES]
+    m, nu, chosen = fast.mechanism, len(at[2]), linear_outputs(fast.mechanism, states, wanted)
+    step, integrator = of
+    sensed = None
+    if any(output.sensors for output in chosen):
+        sensed = fast.sensor_derivatives(*at, step=step, integrator=integrator)
+    C, D = [np.zeros((0, len(states)))], [np.zeros((0, nu))]
+    for output in chosen:
+        by_control = np.zeros((len(output.names), nu))
+        if output.sensors and sensed is not None:
+            rows = list(output.sensors)
+            by_state, by_control = sensed.C[rows], sensed.D[rows]
+        elif output.frame:
+            J = frame_jacobian(m, at[0], output.frame)[list(output.axes)]
+            by_state = np.hstack([J, np.zeros((len(J), len(states) - m.nv))])
         else:
-            raise UnknownNameError("output", name, [*states, *places, *m.tree.placements])
+            by_state = np.eye(len(states))[list(output.states)]
         C.append(by_state)
-        D.append(np.zeros((len(by_state), nu)) if by_control is None else by_control)
-        names += own
-    return np.concatenate(C), np.concatenate(D), names
+        D.append(by_control)
+    return np.concatenate(C), np.concatenate(D), [name for output in chosen for name in output.names]
 
 
 def number_of_name(name: str, names: Sequence[str], what: str) -> int:

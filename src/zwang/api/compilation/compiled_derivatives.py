@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters
+from zwang.api.arguments.settings_validation import step_form
 from zwang.api.compilation.compiled_programs import ArrayLike, CompiledPrograms
 from zwang.api.compilation.programs import Key
 from zwang.api.derivatives.step_derivatives import (
@@ -18,6 +19,7 @@ from zwang.api.derivatives.step_derivatives import (
     sensor_derivatives,
     step_derivatives,
 )
+from zwang.constraint.context import StepForm
 from zwang.simulation.step import MULTISTAGE, STEPPERS
 
 FEWEST_VELOCITIES = 12
@@ -124,18 +126,25 @@ class CompiledDerivatives(CompiledPrograms):
         activation: ArrayLike | None = None,
         time: ArrayLike = 0.0,
         *,
+        step: float | None = None,
+        integrator: str | None = None,
         params: Parameters | None = None,
     ) -> SensorDerivatives:
         """The values of all sensors, one after the other, and their exact derivatives C, D, P by state,
         control and symbols.
 
         Arguments as for `sensors`; the tangent space, the constraints and what is refused as for
-        `step_derivatives`. `zw.linearize` takes sensors by name as outputs.
+        `step_derivatives`. step, integrator: of the steps in which constraints act on accelerations and
+        forces; if one is given, the other one is that of the options, as for `step`. Without both constraints
+        act as in `sensors`, with the options' timestep. `zw.linearize` takes sensors by name as outputs.
         """
+        form = StepForm(self.mechanism.options.timestep)
+        if step is not None or integrator is not None:
+            form = step_form(*self._step_key(step, integrator)[1:])
         u, z = self._inputs(control, activation)
         arrays, t = (*self._validated(q, v, z, u), *self._time(time)), validation.real_values(time, "time")
         parameters = self._symbol_values(params)
-        return sensor_derivatives(self.mechanism, self._call_compiled, arrays, t, parameters)
+        return sensor_derivatives(self.mechanism, self._call_compiled, form, arrays, t, parameters)
 
     def _derivatives(
         self, options: Any, q: Any, v: Any, control: Any, activation: Any, time: Any, params: Any

@@ -16,6 +16,7 @@ import numpy as np
 
 from zwang.algebra.dual_control_flow import Tangent, parts, tangent_array, tangents
 from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.constraint.context import StepForm
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
@@ -47,8 +48,11 @@ STAGES = {"rk4": 4}
 """The number of stages of the integrators that have more than one."""
 ACCELERATION = "acceleration"
 """The input and output for the solutions of the constraint solver in all stages of a step."""
-CONTINUOUS = "continuous"
-"""In the place of an integrator: the derivatives of the state derivative."""
+CONTINUOUS, CONTINUOUS_STAGE = "continuous", "continuous stage"
+"""In the place of an integrator: the derivatives of the state derivative, whose rows are those of
+`constrained_dynamics`, or of a stage of an integrator with several.
+"""
+STATE_DERIVATIVES = (CONTINUOUS, CONTINUOUS_STAGE)
 
 
 class StepDerivatives(NamedTuple):
@@ -146,16 +150,18 @@ def step_derivatives(
 def sensor_derivatives(
     mechanism: Mechanism,
     call: Callable[..., Any],
+    form: StepForm,
     inputs: tuple[np.ndarray, ...],
     time: np.ndarray,
     parameters: list[np.ndarray],
 ) -> SensorDerivatives:
-    """The derivatives of the sensors of a compiled mechanism. Arguments as for `step_derivatives`; time
-    (...) [s]: of the sensors.
+    """The derivatives of the sensors of a compiled mechanism. Arguments as for `step_derivatives`; form: of
+    the steps in which constraints act; time (...) [s]: of the sensors.
     """
-    options = (mechanism.options.timestep, CONTINUOUS)
+    options = (form.size, CONTINUOUS_STAGE if form.multistage else CONTINUOUS)
+    key = "sensors" if form == StepForm(mechanism.options.timestep) else ("sensors", form)
     q, v, z, control = inputs[:4]
-    values = call("sensors", (q, v, control, z, time, *parameters))
+    values = call(key, (q, v, control, z, time, *parameters))
     _, a, _, acceleration, switching = call(("step_solution", *options), (*inputs, *parameters))
     tangent = _along_all(mechanism, call, ("sensor_tangent", *options), (*inputs, acceleration), parameters)
     C, D, P = _jacobians(mechanism, tangent, _is_valid(a, values))
@@ -223,14 +229,12 @@ def _is_valid(*results: np.ndarray) -> np.ndarray:
 
 
 def settings_of(mechanism: Mechanism, h: float, integrator: str) -> StepSettings:
-    """The settings of a step, or of the state derivative of continuous time, whose rows are those of
-    `constrained_dynamics`.
-    """
-    if integrator != CONTINUOUS:
+    """The settings of a step, or of the state derivative of continuous time."""
+    if integrator not in STATE_DERIVATIVES:
         return step_settings(mechanism, h, integrator)
     settings = step_settings(mechanism, h, "rk4")
     model = settings.constraint_model
-    if model is None:
+    if model is None or integrator == CONTINUOUS_STAGE:
         return settings
     return replace(settings, constraint_model=replace(model, step=model.step._replace(multistage=False)))
 
@@ -249,7 +253,7 @@ def step_solution(
             f"mechanism {settings.mechanism.name!r} has bodies that may sleep, so that its motion has no "
             "exact derivatives; take 'sleep' from the enabled options"
         )
-    if integrator == CONTINUOUS:
+    if integrator in STATE_DERIVATIVES:
         rate = state_derivative(settings, *before, control, 0 if t is None else t)
         motions = [] if rate.motion is None else [rate.motion]
         after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status, motions=motions)
@@ -301,7 +305,7 @@ def step_tangents(
     at = (settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state))
     if name == "sensor_tangent":
         return sensor_tangent(*at)
-    tangent = state_derivative_tangent if integrator == CONTINUOUS else step_tangent
+    tangent = state_derivative_tangent if integrator in STATE_DERIVATIVES else step_tangent
     return dict(zip(("dq", "dv", "dz"), tangent(*at), strict=True))
 
 
@@ -309,7 +313,7 @@ def stage_count(mechanism: Mechanism, integrator: str) -> int:
     """The number of problems that the constraint solver solves in a step."""
     stopping = integrator in MULTISTAGE and bool(coulomb_frictions(mechanism))
     divided = has_hard_contacts(mechanism) or stopping
-    divided = divided and integrator != CONTINUOUS  # its parts are solved again on tangents
+    divided = divided and integrator not in STATE_DERIVATIVES  # its parts are solved again on tangents
     return 0 if divided or not is_constrained(mechanism) else STAGES.get(integrator, 1)
 
 
