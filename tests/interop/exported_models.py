@@ -83,6 +83,15 @@ def woken() -> zw.Mechanism:
     return zw.Mechanism("woken box", bodies, geometry=[zw.Plane(surface=SOFT)], home=home, options=options)
 
 
+def servo() -> zw.Mechanism:
+    """A pendulum with a position servo, and a keyframe of its state and set point."""
+    body = zw.Body("a", zw.Revolute("j", (0, 1, 0)), mass=1, com=(0.2, 0, 0), inertia=(0.004,) * 3)
+    drive = zw.Actuator("p", joint="j", gain=(30, 0, 0), bias=(0, -30, 0))
+    return zw.Mechanism(
+        "servo", [body], forces=[drive], keyframes=[zw.Keyframe("up", q=(0.5,), v=(1,), control=(0.7,))]
+    )
+
+
 MODELS = {
     "furuta": lambda: furuta(**FURUTA),
     "symbols": furuta_of_two_symbols,

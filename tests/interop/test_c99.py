@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import zwang as zw
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
-from tests.interop.exported_models import HARD, MODELS, PARAMS, SOFT, arm, dropped, symbolic_furuta
+from tests.interop.exported_models import HARD, MODELS, PARAMS, SOFT, arm, dropped, servo, symbolic_furuta
 from zwang.compiler.backends.c import c_function, c_text, preamble
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
@@ -83,6 +83,19 @@ def test_the_example_of_every_model_runs_and_gives_the_same_bits(model, tmp_path
     zw.export(MODELS[model](), tmp_path, functions=["step"], params=PARAMS.get(model))
     done = run_example(tmp_path, "-O0" if model == "impacts" else "-O1")
     assert done.returncode == 0 and "the same bits as zwang" in done.stdout, done.stdout
+
+
+@needs_cc
+def test_the_example_starts_with_the_control_of_a_keyframe(tmp_path):
+    m = servo()
+    zw.export(m, tmp_path, functions=["step"], q0="up")
+    run = zw.simulate(m, "up", duration=0.2, progress=False)
+    done = run_example(tmp_path)
+    assert (
+        done.returncode == 0 and float(re.search(r"q\[0\] = (.*)", done.stdout)[1]) == run.q.values[0, -1, 0]
+    )
+    library = ctypes.CDLL(str(built(tmp_path)))
+    assert ctypes.c_double.in_dll(library, "servo_initial_control").value == 0.7
 
 
 @needs_cc

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 import zwang as zw
 from tests.interop.cases import arm_on_a_ball, central_differences
-from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped
+from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped, servo
 from zwang.errors import CompileError, FormatError, MissingExtraError
 from zwang.interop import c_compiler, fmi
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
@@ -245,6 +245,29 @@ def test_sensors_of_model_exchange_belong_to_the_derivatives(tmp_path):
     unit = Unit(tmp_path / "a.fmu", FMU3Model).start(v__h=0.1)
     rate, a_z = unit.get("der(v.h)", "sensor.acc.z")
     assert abs(rate) > 10 and a_z == pytest.approx(9.81 * np.cos(0.203) - 0.3 * rate, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [FMU3Slave, FMU3Model])
+def test_a_keyframe_also_gives_the_control(kind, tmp_path):
+    """Also after a reset; in model exchange J a = k (u - q) + m g r cos(q)."""
+    m = servo()
+    zw.export(m, tmp_path / "servo.fmu", q0="up")
+    unit = Unit(tmp_path / "servo.fmu", kind).start()
+    assert {x.name: x.start for x in unit.description.modelVariables}["control.p"] == "0.7"
+    run = zw.simulate(m, "up", duration=0.1, progress=False)
+    for _ in range(2):
+        assert unit.get("q.j", "v.j", "control.p").tolist() == [0.5, 1.0, 0.7]
+        if kind is FMU3Slave:
+            unit.fmu.doStep(0.0, 0.1)
+            assert unit.get("q.j")[0] == run.q.values[0, -1, 0]
+        else:
+            a = (30 * (0.7 - 0.5) + 9.81 * 0.2 * np.cos(0.5)) / (0.004 + 0.2**2)
+            assert unit.derivatives(0.0, [0.5, 1.0])[1] == pytest.approx(a, rel=1e-12)
+        unit.set(control__p=0.1)
+        unit.fmu.reset()
+        unit.start()
+    zw.export(m, tmp_path / "rest.fmu", q0=[0.5])
+    assert Unit(tmp_path / "rest.fmu").start().get("control.p")[0] == 0
 
 
 def test_parameters_are_tunable_between_steps(exported):

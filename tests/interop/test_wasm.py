@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from tests.interop.exported_models import MODELS, PARAMS, symbolic_furuta
+from tests.interop.exported_models import MODELS, PARAMS, servo, symbolic_furuta
 from zwang.errors import MissingExtraError
 from zwang.interop import wasm
 
@@ -98,6 +98,28 @@ def test_functions_and_parameters(tmp_path):
     np.testing.assert_array_equal(bits(found["after"]), after.q)
     assert found["status"] == 7 and "control is not a finite number" in found["text"]
     assert found["cleared"] == [0, 0, 0, 0.03]
+
+
+@pytest.mark.needs("node")
+def test_a_keyframe_also_gives_the_control(tmp_path):
+    m = servo()
+    zw.export(m, tmp_path / "model.wasm", functions=["step"], q0="up")
+    found = run(
+        tmp_path,
+        """const ends = [0, 1].map(() => {
+            const control = world.control[0];
+            world.step(50);
+            const end = hex(world.q);
+            world.control[0] = 0.1;
+            world.reset();
+            return { control, end };
+        });
+        console.log(JSON.stringify(ends));""",
+    )
+    end = zw.simulate(m, "up", duration=0.1, progress=False).q.values[0, -1]
+    assert [x["control"] for x in found] == [0.7, 0.7]
+    for x in found:
+        np.testing.assert_array_equal(bits(x["end"]), end)
 
 
 def test_names_cannot_leave_the_script(tmp_path):

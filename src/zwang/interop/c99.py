@@ -199,6 +199,7 @@ def _wrapper(settings: ExportSettings, program: Program, layout: StepLayout) -> 
         nv=len(initial.v[0]),
         q=numbers_text(initial.q[0], settings.dtype),
         v=numbers_text(initial.v[0], settings.dtype),
+        control=numbers_text(settings.initial_control, settings.dtype),
         initial_z=f"static const {real} initial_z[{len(initial.z[0])}] = {{\n    {z},\n}};\n" if z else "",
         copy_z="    memcpy(state->activation, initial_z, sizeof initial_z);\n" if z else "",
         parameters=parameter_argument(settings),
@@ -222,7 +223,7 @@ def _example(settings: ExportSettings, program: Program) -> str:
         nq=len(after["q"]),
         nv=len(after["v"]),
         nu=len(settings.controls),
-        control=numbers_text([EXAMPLE_CONTROL] * len(settings.controls), settings.dtype),
+        control=numbers_text(_example_control(settings), settings.dtype),
         q=numbers_text(after["q"], settings.dtype),
         v=numbers_text(after["v"], settings.dtype),
         status=int(after["status"][0]),
@@ -231,13 +232,16 @@ def _example(settings: ExportSettings, program: Program) -> str:
     )
 
 
+def _example_control(settings: ExportSettings) -> tuple[float, ...]:
+    """The control of the keyframe that the initial state is, else EXAMPLE_CONTROL for each."""
+    return settings.keyframe_control or (EXAMPLE_CONTROL,) * len(settings.controls)
+
+
 def final_state(settings: ExportSettings, program: Program, steps: int) -> Mapping[str, np.ndarray]:
-    """The state after a number of steps of the program from the initial state, with all controls at
-    EXAMPLE_CONTROL.
-    """
+    """The state after a number of steps of the program from the initial state, at the example's control."""
     initial = settings.initial
     given = {"clock": [0.0], "status": [0.0], "q": initial.q[0], "v": initial.v[0], "z": initial.z[0]}
-    given |= {"solver": initial_monitor(steps), "u": np.full(len(settings.controls), EXAMPLE_CONTROL)}
+    given |= {"solver": initial_monitor(steps), "u": np.array(_example_control(settings))}
     given |= {f"parameter {name}": x for name, x in initial.params.items()}
     arrays = [given.get(port.name, np.zeros(port.size)) for port in program.inputs]
     compiled = CompiledFunction(program, dtype=settings.dtype)

@@ -67,7 +67,9 @@ def export(
         external wrenches constraints act as in the step of the export.
     frames: names of bodies and frames, for functions of frames, whose positions are outputs of an FMU; by
         default all frames, or without any all bodies.
-    q0, v0: the initial state of the code, (nq,) and (nv,) or dictionaries by name, as for `zw.simulate`.
+    q0, v0: the initial state of the code, (nq,) and (nv,) or dictionaries by name, as for `zw.simulate`. q0
+        may also be the name of a keyframe, which then also gives the activations, the default of v0, and the
+        control with which an FMU and a WebAssembly module start, and which the example of C99 code uses.
     params: a value for each symbol of the mechanism, by name. The symbols are inputs of the code, and these
         are the values that its example uses, and the start values of an FMU's tunable parameters.
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from zwang.api.arguments.initial_conditions import initial_state
+from zwang.api.arguments.initial_conditions import initial_state, keyframe_control
 from zwang.api.arguments.settings_validation import simulation_settings
+from zwang.api.arguments.validation import control_vector
 from zwang.api.compilation.programs import COMPILED_FUNCTIONS
 from zwang.constraint.context import StepForm
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
@@ -41,7 +42,7 @@ class ExportSettings:
     name: the prefix of all C names. plan: the settings of the step, with the integrator, of fixed step size,
     and the step size h [s]. dtype: "float64" or "float32". functions: some of `FUNCTIONS`, in their order.
     frames: for which functions of frames are exported. initial: the initial state of one world, and the
-    values of the symbols.
+    values of the symbols. keyframe_control: the control of the keyframe that the initial state is, if any.
     """
 
     mechanism: Mechanism
@@ -51,6 +52,7 @@ class ExportSettings:
     functions: tuple[str, ...]
     frames: tuple[str, ...]
     initial: InitialState
+    keyframe_control: tuple[float, ...] | None = None
 
     @property
     def h(self) -> float:
@@ -71,6 +73,11 @@ class ExportSettings:
     def controls(self) -> tuple[str, ...]:
         """The names of the elements of the control."""
         return control_names(self.mechanism)
+
+    @property
+    def initial_control(self) -> tuple[float, ...]:
+        """The control with which the initial state starts: that of a keyframe, or zero."""
+        return self.keyframe_control or (0.0,) * len(self.controls)
 
     @property
     def depends_on_time(self) -> bool:
@@ -101,6 +108,7 @@ def export_settings(
     if dtype not in ("float64", "float32"):
         raise DescriptionError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
     initial = initial_state(mechanism, q0, v0, worlds=1, params=params)
+    control = keyframe_control(mechanism, q0)
     h = mechanism.options.timestep if step is None else step
     plan = simulation_settings(mechanism, 1, h, h, integrator, None, stabilization, coordinate_reduction)
     if plan.adaptive is not None:
@@ -116,6 +124,7 @@ def export_settings(
         _functions(mechanism, functions),
         _frames(mechanism, frames),
         initial,
+        control if control is None else tuple(control_vector(mechanism, control).tolist()),
     )
 
 

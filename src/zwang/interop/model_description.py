@@ -77,8 +77,8 @@ def variables_of(settings: ExportSettings, with_derivatives: bool) -> list[Varia
         rate = f"{unit}/s" if unit and not unit.endswith("/s") else f"{unit}^2" if unit else "1/s"
         add("derivative", f"der({name})", rate, state=1 + k, description="derivative by time")
     units = ["N" if unit == "m/s" else "N m" for unit in speed_units(m)]
-    for k, name in enumerate(settings.controls):
-        add("control", f"control.{name}", "" if m.inputs else units[k], 0.0, description="control")
+    for k, (name, start) in enumerate(zip(settings.controls, settings.initial_control, strict=True)):
+        add("control", f"control.{name}", "" if m.inputs else units[k], start, description="control")
     for name, value in settings.initial.params.items():
         add("parameter", f"parameter.{name}", "", value[0], description="symbol of the mechanism")
     for name, unit in _outputs(settings):

@@ -124,6 +124,7 @@ static void start_values(Values *x)
     memset(x, 0, sizeof *x);
     x->co_simulation = co_simulation;
     ${name}_initial_state(&x->state);
+    memcpy(x->control, ${name}_initial_control, sizeof ${name}_initial_control);
 #if NP > 0
     memcpy(x->parameters, ${name}_parameters, sizeof ${name}_parameters);
 #endif

@@ -16,7 +16,7 @@ async function instantiate(source, layout) {
       const text = new Uint8Array(x.memory.buffer, x.status_text());
       return String.fromCharCode(...text.subarray(0, text.indexOf(0)));
     },
-    reset: () => x.reset(), // to the initial state and parameters of the export, without control
+    reset: () => x.reset(), // to the initial state, control and parameters of the export
     step: (steps = 1) => x.step(steps),
     call(name, ...inputs) {
       if (!Object.hasOwn(layout.functions, name))

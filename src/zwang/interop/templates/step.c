@@ -5,6 +5,10 @@ static const $real initial_v[$nv] = {
     $v,
 };
 $initial_z
+const $real ${name}_initial_control[${upper}_NU] = {
+    $control,
+};
+
 void ${name}_initial_state(${name}_state *state)
 {
     memset(state, 0, sizeof *state);

@@ -20,7 +20,7 @@ const char *EXPORTED(status_text)(void) { return ${name}_status_text(state.statu
 void EXPORTED(reset)(void)
 {
     ${name}_initial_state(&state);
-    for (int k = 0; k < ${upper}_NU; ++k) control[k] = 0;
+    for (int k = 0; k < ${upper}_NU; ++k) control[k] = ${name}_initial_control[k];
 #if ${upper}_NP > 0
     for (int k = 0; k < ${upper}_NP; ++k) parameters[k] = ${name}_parameters[k];
 #endif
