@@ -80,6 +80,34 @@ def test_the_gradient_by_symbols_of_a_falling_mass_in_closed_form():
     assert np.allclose(found.parameters[:, 0], -force * h * h * n * (n + 1) / 2 / m**2)
 
 
+HARD_LIMIT = zw.Revolute("h", (0, 1, 0), limits=(-0.2, 0.2), limit_softness=None)
+BOUNCING = zw.Surface(condim=1, hard=True, restitution=0.8)
+
+
+@pytest.mark.parametrize(
+    ("joint", "laws"),
+    [(HARD_LIMIT, []), (zw.Prismatic("z", (0, 0, 1)), []),
+     (zw.Revolute("h", (0, 1, 0)), [zw.CoulombFriction("bearing", 0.1, joint="h", radius=0.05)])],
+)  # fmt: skip
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_those_of_single_precision_are_those_of_double_precision_rounded(joint, laws, checkpoints):
+    """With hard limits, impacts and Coulomb friction, whose steps have no derivatives in reverse mode."""
+    geometry = [zw.Sphere(0.1, surface=BOUNCING)] if joint.name == "z" else []
+    body = zw.Body("arm", joint, mass=1, com=(0.3, 0, 0), inertia=(0.01,) * 3, geometry=geometry)
+    floor = [zw.Plane(surface=BOUNCING)] * bool(geometry)
+    m = zw.Mechanism("m", [body], geometry=floor, constraints=laws, gravity=(0, 0, 0))
+    g, start = np.eye(2)[[0] * 20], ([0.195], [-1.0], np.zeros((20, 1)))
+    single, double = (
+        zw.compile(m, dtype=dtype).rollout_gradient(g, *start, step=0.01, checkpoints=checkpoints)
+        for dtype in ("float32", "float64")
+    )
+    for name in ("q", "v", "activation", "start", "control", "parameters"):
+        found, expected = getattr(single, name), getattr(double, name)
+        assert (found.dtype, expected.dtype) == (np.float32, np.float64), name
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    assert np.abs(double.start).max() > 0.1
+
+
 def test_wrong_cotangents_are_told():
     fast = zw.compile(zw.load(MODELS / "walker2d.xml"))
     with pytest.raises(ShapeError, match=r"cotangents have the shape \(4, 9\); it must be \(4, 18\)"):

@@ -118,7 +118,7 @@ def _swept(
     worlds that fail. function: the compiled adjoint of a step, if there is one.
     """
     W, T, nu = rollout.control.shape
-    dtype = np.dtype(float) if function is None else function.dtype
+    dtype = rollout.control.dtype
     sizes = (W, _state_size(rollout)), (W, rollout.symbols.shape[-1]), (W, T, nu)
     sums, switching = _Sums(*(np.zeros(size, dtype) for size in sizes)), np.zeros((W, T), bool)
     after: list[np.ndarray] = []
