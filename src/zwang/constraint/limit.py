@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import root_of_square
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
@@ -15,7 +16,7 @@ from zwang.constraint.softness import can_close, hard_softness_rows, soft_rows
 from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.scalar import divide, is_zero, maximum, sqrt, tan, value_is_constant, where
+from zwang.scalar import divide, is_zero, maximum, tan, value_is_constant, where
 
 
 def has_hard_limits(mechanism: Mechanism) -> bool:
@@ -100,9 +101,10 @@ def _ball(context: RowContext, index: JointIndex) -> list[Rows]:
     """
     rotation_vector = logarithm(context.q[index.q])
     square = rotation_vector @ rotation_vector
-    angle = where(square > 0, sqrt(square), 0.0)
+    angle = root_of_square(square)
+    length = where(square > 0, angle, 1.0)
     axis = [
-        where(square > 0, divide(x, angle), unit)
+        where(square > 0, divide(x, length), unit)
         for x, unit in zip(rotation_vector, (1.0, 0.0, 0.0), strict=True)
     ]
     J: list[Any] = [0] * context.mechanism.nv

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.algebra.norms import by_precision, max_abs, norm
+from zwang.algebra.norms import by_precision, max_abs, norm, root_of_square
 from zwang.constraint.hard import nonideal_forces
 from zwang.errors import NonIdealForceError
 from zwang.mechanism.constraints import NonIdeal
@@ -33,7 +33,6 @@ from zwang.scalar import (
     logical_not,
     maximum,
     raise_if,
-    sqrt,
     where,
     while_loop,
 )
@@ -91,7 +90,7 @@ class _Laws:
         l0, feedback = l - d * sizes[k], d @ d
         rest = where(feedback < 1, 1 - feedback, 1)
         along = l0 @ d
-        root = divide(along + sqrt(along * along + rest * (l0 @ l0)), rest)
+        root = divide(along + root_of_square(along * along + rest * (l0 @ l0)), rest)
         size = where(feedback < 1, root, norm(l))
         law = self.force(_with_entry(sizes, k, size))
         nonlinearity = max_abs(law - C - S * (size - sizes[k]))

@@ -109,7 +109,8 @@ def ilqr(
     controls, each a number or (nu,). iterations: at most. tolerance: of the relative decrease of the cost at
     which the method ends.
     Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
-    fails, and what `step_derivatives` raises.
+    fails and for a trajectory with a step whose derivatives are not finite, and what `step_derivatives`
+    raises.
     """
     u = validation.real_values(control, "control")
     if u.ndim != 2:
@@ -168,6 +169,16 @@ def _descent(problem: _Problem, best: _Trajectory, iterations: int, tolerance: f
     )
 
 
+def _check_finite(A: np.ndarray, B: np.ndarray) -> None:
+    """Raises SimulationError, with the first step whose derivatives A, B (steps, n, ...) are not finite."""
+    finite = np.isfinite(A).all(axis=(1, 2)) & np.isfinite(B).all(axis=(1, 2))
+    if not finite.all():
+        raise SimulationError(
+            f"step {int(np.argmin(finite))} of the trajectory has derivatives that are not finite numbers: "
+            "a force or constraint has no derivative in its state; start from another state or other controls"
+        )
+
+
 class _Problem(NamedTuple):
     """The mechanism, the cost, the times and the options of the steps, and the bounds of the controls."""
 
@@ -200,6 +211,7 @@ class _Problem(NamedTuple):
         found = self.fast.step_derivatives(
             at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times, **self.options
         )
+        _check_finite(found.A, found.B)
         steps, n, nu = found.B.shape
         F = np.zeros((steps, n + 1, nu + n + 1))
         F[:, :n, :nu], F[:, :n, nu:-1], F[:, n, -1] = found.B, found.A, 1

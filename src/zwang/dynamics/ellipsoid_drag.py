@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import norm, root_of_square
 from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.fluid_drag import motion_in_fluid
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.force_elements import EllipsoidDrag
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import less, maximum, minimum, sqrt, where
+from zwang.scalar import maximum, minimum
 
 LEAST = 1e-300  # of a divisor, which is zero at rest
 
@@ -54,13 +55,13 @@ def ellipsoid_wrench(drag: EllipsoidDrag, velocity: np.ndarray) -> np.ndarray:
     u, w = velocity[:3], velocity[3:]
     p, angular = _momenta(drag, u, w)
     normal, num, denom = _projection(drag, u)
-    area, speed = _area(num, denom), _norm(u)
+    area, speed = _area(num, denom), norm(u)
     # f_K = k_K rho A cos(alpha) (s x u) x u with the normal s of the projected area
     lift = drag.kutta * drag.density * num / maximum(LEAST, speed * denom) * area
     f = cross(p, w) + _magnus(drag) * cross(w, u) + lift * cross(cross(normal, u), u)
     resistance = _stokes(drag)[0] + drag.density * speed * _quadratic(drag, area)
     moments = [k * x for k, x in zip(_angular(drag), w, strict=True)]
-    turning = _stokes(drag)[1] + drag.density * _norm(moments)
+    turning = _stokes(drag)[1] + drag.density * norm(moments)
     n = cross(p, u) + cross(angular, w) - turning * w
     return np.concatenate([f - resistance * u, n])
 
@@ -84,17 +85,6 @@ def ellipsoid_slope(drag: EllipsoidDrag, velocity: np.ndarray) -> np.ndarray:
     return B
 
 
-def _norm(x: Any) -> Any:
-    """The length of a vector."""
-    return _root(sum((a * a for a in x[1:]), start=x[0] * x[0]))
-
-
-def _root(x: Any) -> Any:
-    """The square root of x >= 0; its derivative at zero is zero."""
-    positive = less(0, x)
-    return where(positive, sqrt(where(positive, x, 1.0)), 0.0)
-
-
 def _momenta(drag: EllipsoidDrag, u: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
     """Linear and angular momentum (3,) of the fluid that moves with the ellipsoid."""
     p = [drag.density * m * x for m, x in zip(drag.virtual_mass, u, strict=True)]
@@ -116,7 +106,7 @@ def _projection(drag: EllipsoidDrag, u: Any) -> tuple[np.ndarray, Any, Any]:
 
 def _area(num: Any, denom: Any) -> Any:
     """The area A = pi sqrt(s.s / s.u) of the projection; 0 at rest."""
-    return math.pi * _root(denom / maximum(LEAST, num))
+    return math.pi * root_of_square(denom / maximum(LEAST, num))
 
 
 def _axes(drag: EllipsoidDrag) -> tuple[Any, Any]:
@@ -156,7 +146,7 @@ def _angular(drag: EllipsoidDrag) -> list[Any]:
 def _turning_slope(drag: EllipsoidDrag, w: np.ndarray) -> np.ndarray:
     """The derivative (3, 3) of -(pi mu D^3 + rho |m|) w by w."""
     k = np.array(_angular(drag))
-    density = drag.density / maximum(LEAST, _norm(k * w))
+    density = drag.density / maximum(LEAST, norm(k * w))
     squares = -density * k * k * w
     return np.outer(w, squares) + (w @ squares - _stokes(drag)[1]) * np.eye(3, dtype=int)
 
@@ -165,10 +155,10 @@ def _drag_slope(drag: EllipsoidDrag, u: np.ndarray) -> np.ndarray:
     """The derivative (3, 3) of the resistance -(3 pi mu D + rho |u| (...)) u by u."""
     _, num, denom = _projection(drag, u)
     a, uu, one = _squares(drag), u * u, np.eye(3, dtype=int)
-    area, speed = _area(num, denom), _norm(u)
+    area, speed = _area(num, denom), norm(u)
     # dA/du_i = pi / sqrt(num^3 denom) a_i u_i sum_j a_j u_j^2 (a_i - a_j)
     factor = drag.density * speed * (drag.blunt - drag.slender)
-    factor = factor * math.pi / maximum(LEAST, _root(num * num * num * denom))
+    factor = factor * math.pi / maximum(LEAST, root_of_square(num * num * num * denom))
     by_area = np.array([factor * a[i] * u[i] * ((a * uu) @ (a[i] - a)) for i in range(3)])
     quadratic = drag.density * _quadratic(drag, area) / maximum(LEAST, speed)
     D = -quadratic * (np.outer(u, u) + (u @ u) * one) - np.outer(u, by_area)
@@ -179,7 +169,7 @@ def _lift_slope(drag: EllipsoidDrag, u: np.ndarray) -> np.ndarray:
     """The derivative (3, 3) of the lift f_K by u."""
     _, num, denom = _projection(drag, u)
     a, uu, square = _squares(drag), u * u, u @ u
-    scale = math.pi * drag.kutta * drag.density / maximum(LEAST, _root(denom * num * square))
+    scale = math.pi * drag.kutta * drag.density / maximum(LEAST, root_of_square(denom * num * square))
     across = np.array([(a[i] - a) @ uu for i in range(3)])
     inner = a * a * (num / maximum(LEAST, denom)) - a + num / maximum(LEAST, square)
     differences = np.array([[a[j] - a[i] for j in range(3)] for i in range(3)])

@@ -138,7 +138,7 @@ def numeric_linear_model(
         found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
     else:
         found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
-    if not np.isfinite(found.A).all():
+    if not (np.isfinite(found.A).all() and np.isfinite(found.B).all()):
         raise SimulationError(
             "there is no linear model about this state: its accelerations are not determined, as the hard "
             "constraints contradict each other there, a joint moves no inertia, or the constraint solver "

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, norm
 from zwang.algebra.rotations import cross
 from zwang.collision import CollisionShape, Pair
 from zwang.collision.rays import is_inside
@@ -18,7 +18,7 @@ from zwang.dynamics.sensed_motion import subtree_bodies
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import CONTACT_DATA, ContactSensor
-from zwang.scalar import absolute, less, logical_and, logical_not, logical_or, maximum, sqrt, where
+from zwang.scalar import absolute, less, logical_and, logical_not, logical_or, maximum, where
 from zwang.simulation.quantities.contact_forces import ContactState
 
 
@@ -168,7 +168,7 @@ def _net_force(candidates: Sequence[_Match], found: Any) -> dict[str, np.ndarray
         share = where(match.matches, 1.0, 0.0) * sign
         force, torque = (share * (contact.frame.T @ x) for x in (contact.force[:3], contact.force[3:]))
         loads.append((contact.position, force, torque))
-    weights = [_length(force) for _, force, _ in loads]
+    weights = [norm(force) for _, force, _ in loads]
     total = maximum(sum(weights, start=0), TINY)
     zero = np.zeros(3, int)
     point = sum((w / total * load[0] for w, load in zip(weights, loads, strict=True)), start=zero)
@@ -183,10 +183,3 @@ def _net_force(candidates: Sequence[_Match], found: Any) -> dict[str, np.ndarray
         "normal": np.array([where(less(0, found), 1.0, 0.0), 0, 0]),
         "tangent": np.array([0, where(less(0, found), 1.0, 0.0), 0]),
     }
-
-
-def _length(x: np.ndarray) -> Any:
-    """The length of a vector, also of zero."""
-    square = x @ x
-    positive = less(0, square)
-    return where(positive, sqrt(where(positive, square, 1.0)), 0.0)
