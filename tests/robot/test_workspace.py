@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
+from scipy.stats import kstest
 
 import zwang as zw
 from tests.robot import dh
@@ -43,3 +45,20 @@ def test_slides_fill_their_box():
 def test_the_same_seed_gives_the_same_samples():
     first, second = (zw.robot.workspace(dh.two_link(), "tip", samples=10, seed=7).q for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("largest", [1e-3, 0.5, 3.0])
+def test_ball_joints_with_limits_are_sampled_uniformly_within_them(largest):
+    """The angles have the distribution (a - sin a) / (largest - sin largest), and the axes no direction."""
+    ball = zw.Body("a", zw.Ball("s", limits=(0, largest)), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("b", [ball], frames=[zw.Frame("tip", "a", (0, 0, 1))])
+    space = zw.robot.workspace(m, "tip", samples=4000)
+    vectors = Rotation.from_quat(space.q, scalar_first=True).as_rotvec()
+    angles = np.linalg.norm(vectors, axis=1)
+    assert angles.max() <= largest * (1 + 1e-12)
+
+    def distribution(a):
+        return (a - np.sin(a)) / (largest - np.sin(largest))
+
+    assert kstest(angles, distribution).pvalue > 1e-3
+    assert np.abs((vectors / angles[:, None]).mean(axis=0)).max() < 4 / np.sqrt(3 * 4000)

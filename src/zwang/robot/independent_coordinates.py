@@ -155,6 +155,15 @@ def joint_limits(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
+def ball_limits(mechanism: Mechanism) -> tuple[tuple[slice, float], ...]:
+    """For each ball joint with limits its coordinates and the largest angle [rad] of its rotation vector."""
+    return tuple(
+        (index.q, float(max(index.joint.limits)))
+        for index in mechanism.joints
+        if index.kind == "ball" and index.joint.limits is not None
+    )
+
+
 def determining_couplings(mechanism: Mechanism) -> tuple[JointCoupling, ...]:
     """The joint couplings that determine dependent coordinates, each after those that determine its `to`.
 

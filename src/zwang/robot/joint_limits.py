@@ -10,7 +10,7 @@ import numpy as np
 from zwang.algebra.rotations import logarithm
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.robot.independent_coordinates import IndependentCoordinates, joint_limits
+from zwang.robot.independent_coordinates import IndependentCoordinates, ball_limits, joint_limits
 from zwang.robot.sampling import sampling_bounds
 
 TOLERANCE = 1e-9  # [rad, m] rounding allowed beyond a limit
@@ -44,12 +44,7 @@ class JointLimits:
             revolute[link.q] = link.joint.kind == "revolute" and not c.compared[link.q.start]
             if link.joint.kind == "ball":
                 middle[link.q] = (1, 0, 0, 0)
-        balls = []
-        for index in m.joints:
-            limits = getattr(index.joint, "limits", None)
-            if index.kind == "ball" and limits is not None:
-                balls.append((index.q, float(limits[1])))
-        return JointLimits(lower, upper, middle, np.array(c.revolving), revolute, tuple(balls))
+        return JointLimits(lower, upper, middle, np.array(c.revolving), revolute, ball_limits(m))
 
     def wrapped(self, q: np.ndarray, near: np.ndarray, *, all_revolutions: bool) -> np.ndarray:
         """q (N, nq) with angles shifted by whole revolutions, near to `near` and within the limits.

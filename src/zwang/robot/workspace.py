@@ -63,8 +63,9 @@ def workspace(mechanism: Mechanism, frame: str, *, samples: int = 10_000, seed: 
     """The workspace of a frame, sampled uniformly in the joint coordinates (not in space).
 
     frame: name of a frame or body. samples: their number, default 10,000. seed: of the random numbers,
-    default 0. Joints with limits are sampled between them; others rotate by a whole revolution or move 1 m in
-    either direction. Joint couplings are satisfied.
+    default 0. Joints with limits are sampled between them, ball joints uniformly among the rotations within
+    their largest angle; others rotate by a whole revolution or move 1 m in either direction. Joint couplings
+    are satisfied.
     Raises UnknownNameError for an unknown frame, and DescriptionError for an invalid number of samples or
     seed, and for a frame whose joints a closed loop or a formula restricts.
     """
