@@ -497,6 +497,31 @@ def test_the_null_space_objective_leads_away_from_singularities():
     assert np.abs(found.null_space().T @ found.gradient()).max() < 1e-4
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-5])
+def test_the_null_space_objective_follows_joint_couplings(size):
+    """The gradient of log mu along the allowed displacements by differences, for arms of any size."""
+    bodies = [
+        zw.Body(name, zw.Revolute(f"q{name}", axis=(0, 0, 1)), parent, (x * size, 0, 0), mass=1)
+        for name, parent, x in (("a", "world", 0), ("b", "a", 1), ("c", "b", 1), ("d", "c", 1))
+    ]
+    mimic = zw.JointCoupling("mimic", "qb", to="qa", coefficients=(0, -2.0))
+    m = zw.Mechanism("arm", bodies, frames=[zw.Frame("tip", "d", (size, 0, 0))], constraints=[mimic])
+
+    def log_mu(q):
+        return np.log(zw.robot.manipulability(m, q, "tip", part="position").measure)
+
+    q, e = np.array([0.2, -0.4, 0.3, 0.5]), 1e-6
+    allowed = np.array([[1, -2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    slopes = [(log_mu(q + e * x) - log_mu(q - e * x)) / (2 * e) for x in allowed]
+    found = zw.robot.away_from_singularities(m, "tip", part="position", gain=1.0)(q)
+    np.testing.assert_allclose(found, [slopes[0], 0, *slopes[1:]], rtol=1e-6)
+
+
+def test_the_null_space_objective_refuses_what_it_does_not_follow():
+    with pytest.raises(zw.errors.DescriptionError, match="carried by a closed loop"):
+        zw.robot.away_from_singularities(four_bar(), "point", part="position")
+
+
 def test_a_posture_attracts_from_far_away():
     """The joints end no farther from the posture than by small steps along the null space, and as near as the
     first-order conditions allow.

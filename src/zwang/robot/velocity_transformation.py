@@ -119,12 +119,17 @@ def coupling_matrix(c: IndependentCoordinates) -> np.ndarray:
 
     Raises DescriptionError for a coupling whose slope is not constant.
     """
+    check_linear_couplings(c)
+    return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
+
+
+def check_linear_couplings(c: IndependentCoordinates) -> None:
+    """Raises DescriptionError for a coupling whose slope is not constant."""
     for coupling in c.couplings:
         if any(float(x) != 0 for x in coupling.coefficients[2:]):
             raise DescriptionError(
                 "a joint is coupled by a polynomial; this analysis supports linear couplings only"
             )
-    return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
 
 
 def null_space(A: np.ndarray) -> np.ndarray:

@@ -15,10 +15,13 @@ from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.inverse_kinematics.tasks import COMPONENTS, PARTS
 from zwang.robot.jacobian_derivative import jacobian_derivative
+from zwang.robot.velocity_transformation import check_linear_couplings, velocity_transformation
 
-REGULARISATION = 1e-9  # added to the diagonal of J J^T, so that it can be factored at a singularity
+REGULARISATION = 1e-9  # share of the trace of J J^T on its diagonal, so that it can be factored if singular
+SMALLEST_DIAGONAL = 1e-300  # that of J = 0
 
 
 @renamed_arguments(length="characteristic_length")
@@ -33,11 +36,14 @@ def away_from_singularities(
 ) -> Callable[[Any], np.ndarray]:
     """A null-space objective for `solve_ik`: the scaled gradient of the log manipulability measure.
 
-    Returns the function q -> gain * d log mu / dq (nv,) = gain * tr(J^+ dJ) over a generic scalar.
+    Returns the function q -> gain * d log mu / dq (nv,) = gain * tr(J^+ dJ) over a generic scalar. It is the
+    gradient along the independent velocities u with v = B u of joint couplings, with J B in the place of J;
+    its entries for the dependent velocities are 0.
 
     part, characteristic_length [m]: as in `manipulability`, default "pose" and 1 m.
     gain [rad^2]: the step along the gradient in one iteration, default 0.1.
-    Raises UnknownNameError for an unknown frame and DescriptionError for an invalid part or length.
+    Raises UnknownNameError for an unknown frame, and DescriptionError for an invalid part or length, a
+    coupling by a polynomial, and a frame that a closed loop or a formula restricts.
     Source: Yoshikawa, Int. J. Robotics Research 4(2) (1985) 3.
     """
     m = validation.numeric_mechanism(mechanism)
@@ -49,17 +55,39 @@ def away_from_singularities(
             f"characteristic_length is {characteristic_length}; it must be a positive number of metres"
         )
     rows = [COMPONENTS.index(c) for c in PARTS[part]]
+    transformation = velocity_transformation(m, (frame,), None)
+    if transformation.has_loops:
+        raise DescriptionError(
+            f"frame {frame!r} is carried by a closed loop or restricted by a formula; the gradient of its "
+            "manipulability is not supported"
+        )
+    coordinates = transformation.coordinates
+    check_linear_couplings(coordinates)
     scale = np.array([1 / characteristic_length if part == "pose" and row < 3 else 1 for row in rows])
 
     def gradient(q: Any) -> np.ndarray:
         poses = link_poses(m.tree, q)
-        J = placement_jacobian(m.tree, poses, placement)[rows] * scale[:, None]
+        J = coordinates.columns(placement_jacobian(m.tree, poses, placement)[rows], q) * scale[:, None]
         dJ = jacobian_derivative(m.tree, poses, placement)[rows] * scale[:, None, None]
-        gram = [
-            [J[i] @ J[j] + (REGULARISATION if i == j else 0) for j in range(i + 1)] for i in range(len(J))
-        ]
+        dJ = _along_independent(coordinates, dJ, q)
+        diagonal = REGULARISATION * sum((x * x for x in J.flat), start=0) + SMALLEST_DIAGONAL
+        gram = [[J[i] @ J[j] + (diagonal if i == j else 0) for j in range(i + 1)] for i in range(len(J))]
         L = cholesky(gram)
         inverse = np.stack([cholesky_solve(L, column) for column in J.T], axis=1)  # (J J^T)^-1 J = (J^+)^T
-        return gain * np.array([sum((inverse * dJ[:, :, i]).flat, start=0) for i in range(m.nv)])
+        z: list[Any] = [0] * m.nv
+        for k, velocity in enumerate(coordinates.free):
+            z[velocity] = gain * sum((inverse * dJ[:, :, k]).flat, start=0)
+        return np.array(z)
 
     return gradient
+
+
+def _along_independent(c: IndependentCoordinates, dJ: np.ndarray, q: Any) -> np.ndarray:
+    """sum_ji dJ[:, j, i] B[j, k] B[i, l] (m, free, free) of dJ (m, nv, nv), with v = B u of linear
+    couplings.
+    """
+    for _ in range(2):
+        rows, n, _ = dJ.shape
+        along = c.columns(dJ.reshape(rows * n, -1), q)
+        dJ = along.reshape(rows, n, len(c.free)).transpose(0, 2, 1)
+    return dJ
