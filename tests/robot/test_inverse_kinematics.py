@@ -267,6 +267,18 @@ def test_a_posture_is_approached_in_the_null_space():
     np.testing.assert_allclose(follow.q, pulled.q, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [zw.Ball, zw.Free])
+def test_a_posture_turns_ball_and_free_joints(kind):
+    """A turn about the line to the target leaves the position."""
+    body = zw.Body("a", kind("s"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("m", [body], frames=[zw.Frame("tip", "a", (0, 0, 1))])
+    q0, posture = np.array(m.neutral, float), np.array(m.neutral, float)
+    posture[-4:] = np.cos(0.4), 0, 0, np.sin(0.4)
+    found = zw.robot.solve_ik(m, "tip", (0, 0, 1), q0=q0, posture=posture)
+    assert found.converged
+    np.testing.assert_allclose(found.q, posture, atol=1e-4)
+
+
 def two_arms() -> zw.Mechanism:
     """A turning column that carries two arms of three joints."""
     bodies = [

@@ -14,6 +14,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.cache_key import IdentityKey
 from zwang.deprecation import renamed_arguments
 from zwang.errors import DescriptionError, ShapeError
+from zwang.kinematics.configuration import difference_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.characteristic_length import characteristic_length as default_characteristic_length
@@ -90,13 +91,14 @@ def solve_ik(
     1e-6.
 
     alpha: the step factor of the classical iterations, not of "lm": a number (default 1), the diagonal of a
-    matrix (nq,) or with one number for each joint that may move, or a function of the iteration number 1, 2,
-    ....
+    matrix by the generalised velocities (nv,) or with one number for each of those that may move, or a
+    function of the iteration number 1, 2, ....
     iterations: the iteration limit for each start; by default 16 for "lm", 100 for "newton", 1000 for
     "transpose". Without restarts, and in the final refinement of the best result, "lm" uses at least 200.
     restarts: the number of further starts, default 200; they are drawn once from `seed` (default 0) and are
     the same for every target.
-    posture (nq,): a configuration to approach in the null space of the targets, by "lm".
+    posture (nq,): a configuration to approach in the null space of the targets, by "lm"; ball and free joints
+    turn by the shortest rotation.
     null_space_objective: instead, a function of q (nq,) that returns velocities (nv,) to follow in the null
     space, written with the functions of `zwang.scalar`; see `away_from_singularities`.
     path: whether the targets form a sequence, in which each search starts from the solution before, without
@@ -304,13 +306,8 @@ class _Objective:
                 return z[list(coordinates.free)]
 
             return follow
-        posture = self.posture or ()
-
-        def approach(q: Any) -> np.ndarray:
-            i = coordinates.coordinate_of_speed
-            return np.array([posture[i[k]] - q[i[k]] if k in i else 0 for k in coordinates.free])
-
-        return approach
+        posture = np.array(self.posture)
+        return lambda q: difference_configuration(coordinates.tree, posture, q)[list(coordinates.free)]
 
 
 def _objective(
