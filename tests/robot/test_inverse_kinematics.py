@@ -93,6 +93,16 @@ def test_alpha_as_a_function_and_as_a_diagonal():
     assert (diagonal.trace.q[:, 1] == 0.75).all() and diagonal.trace.q[1, 0] == plain.trace.q[1, 0]
 
 
+def test_alpha_as_a_diagonal_by_the_velocities_of_a_ball_joint():
+    ball = zw.Body("a", zw.Ball("s"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("m", [ball], frames=[zw.Frame("tip", "a", (0, 0, 1))])
+    given = {"method": "newton", "q0": (1, 0, 0, 0), "iterations": 3}
+    plain, diagonal = (zw.robot.solve_ik(m, "tip", (0, 0.6, 0.8), alpha=x, **given) for x in (0.5, [0.5] * 3))
+    np.testing.assert_array_equal(diagonal.q, plain.q)
+    with pytest.raises(zw.errors.ShapeError, match="nv = 3 numbers"):
+        zw.robot.solve_ik(m, "tip", (0, 0.6, 0.8), alpha=[0.5] * 4, **given)
+
+
 # ------------------------------------------------------------ published arms
 
 
@@ -424,6 +434,8 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"components": ("u",)}, zw.errors.DescriptionError, "x, y, z, rx, ry, rz"),
         ({"q0": (0, 0, 0)}, zw.errors.ShapeError, r"\(2,\)"),
         ({"tolerance": 0}, zw.errors.DescriptionError, "positive"),
+        ({"tolerance": np.inf}, zw.errors.DescriptionError, "finite"),
+        ({"method": "newton", "alpha": np.nan}, zw.errors.StateError, "alpha of iteration 1 is nan"),
         ({"joints": ["q9"]}, zw.errors.UnknownNameError, "q1"),
         ({"joints": []}, zw.errors.DescriptionError, "no joint"),
         ({"method": "newton", "alpha": (1, 1, 1)}, zw.errors.ShapeError, "alpha"),

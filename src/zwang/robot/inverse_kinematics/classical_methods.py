@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from zwang.api.arguments import validation
-from zwang.errors import ShapeError
+from zwang.errors import ShapeError, StateError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates
@@ -51,7 +51,7 @@ def solve_classical(
         if k == options.iterations or not active.any():
             break
         # dq = alpha_k J^+ e, or alpha_k J^T e
-        step = _step_factor(options.alpha, k + 1, coordinates, m.nq) * _direction(
+        step = _step_factor(options.alpha, k + 1, coordinates) * _direction(
             options.method, J[active], e[active]
         )
         q[active] = _stepped(coordinates, q[active], step)
@@ -75,21 +75,23 @@ def _direction(method: str, J: np.ndarray, e: np.ndarray) -> np.ndarray:
     return (A @ e[:, :, None])[:, :, 0]
 
 
-def _step_factor(alpha: StepFactor, k: int, c: IndependentCoordinates, nq: int) -> np.ndarray:
+def _step_factor(alpha: StepFactor, k: int, c: IndependentCoordinates) -> np.ndarray:
     """The step factor alpha_k of iteration k: a number, or one for each independent velocity.
 
-    Raises ShapeError for an array of another length.
+    Raises ShapeError for an array of another length, and StateError for numbers that are not finite.
     """
     value = validation.real_values(alpha(k) if callable(alpha) else alpha, "alpha")
+    if not np.isfinite(value).all():
+        raise StateError(f"alpha of iteration {k} is {value.tolist()}; it must hold finite numbers")
     if value.ndim == 2:
         value = np.diagonal(value)
     if value.shape in ((), (len(c.free),)):
         return value
-    if value.shape == (nq,):
-        return value[[c.coordinate_of_speed[k] for k in c.free]]
+    if value.shape == (c.tree.nv,):
+        return value[list(c.free)]
     raise ShapeError(
-        f"alpha must be a number, or {len(c.free)} numbers (one for each joint that may move); "
-        f"its shape is {value.shape}"
+        f"alpha must be a number, or nv = {c.tree.nv} numbers, one for each generalised velocity, or "
+        f"{len(c.free)}, one for each of those that may move; its shape is {value.shape}"
     )
 
 

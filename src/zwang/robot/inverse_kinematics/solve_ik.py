@@ -265,8 +265,8 @@ def _pair(tolerance: float | tuple[float, float]) -> tuple[float, float]:
         bounds = real_number(position), real_number(orientation)
     except (TypeError, ValueError):
         bounds = 0.0, 0.0
-    if not min(bounds) > 0:
-        raise DescriptionError(f"tolerance is {tolerance!r}; give positive numbers [m] and [rad]")
+    if not 0 < min(bounds) <= max(bounds) < np.inf:
+        raise DescriptionError(f"tolerance is {tolerance!r}; give positive, finite numbers [m] and [rad]")
     return bounds
 
 
