@@ -279,6 +279,15 @@ def test_no_equilibrium_is_told_with_the_joint_that_moves():
         zw.trim(m, [0, 0.1], fixed=["wheel"])
 
 
+def test_a_state_without_derivatives_is_no_way_to_an_equilibrium():
+    """The third derivative of x^(5/2), which the derivative of a soft formula contains, is infinite at 0."""
+    rough = zw.Holonomic("rough", [sp.Symbol("x") ** sp.Rational(5, 2)], softness=zw.Softness())
+    body = zw.Body("x", zw.Prismatic("x", (1, 0, 0)), mass=1)
+    m = zw.Mechanism("m", [body], gravity=(1, 0, 0), forces=[zw.Motor("u", "x")], constraints=[rough])
+    with pytest.raises(zw.errors.SolveError, match="has no derivative at a state"):
+        zw.trim(m, [0.0])
+
+
 def test_a_trimmed_control_is_within_its_range():
     """The shoulder carries both links, and saturates: the arm hangs down until its range suffices."""
     links = [

@@ -70,8 +70,8 @@ class _TrimState(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether the residual can be compared with others."""
-        return bool(np.isfinite(self.r).all())
+        """Whether the residual can be compared with others, and a step can be taken from it."""
+        return bool(np.isfinite(self.r).all() and np.isfinite(self.J).all())
 
 
 @validated_arguments()
@@ -133,6 +133,8 @@ def _refined(problem: _TrimProblem, at: _TrimState) -> _TrimState:
     """The state of the smallest residual of a few more steps, each with other rounding errors."""
     best = at
     for _ in range(REFINEMENTS if len(problem.free) else 0):
+        if not at.is_finite:
+            break
         at = problem.moved(at, problem.step(at, SMALLEST_DAMPING))
         best = at if at.largest < best.largest else best
     return best
@@ -237,6 +239,11 @@ def _displacements(m: Mechanism, k: int) -> set[int]:
 
 def _reason(problem: _TrimProblem, at: _TrimState) -> str:
     m = problem.fast.mechanism
+    if np.isfinite(at.r).all() and not at.is_finite:
+        return (
+            f"no equilibrium of {m.name!r} is found near the guess: a force or constraint has no derivative "
+            "at a state of the search; give another guess"
+        )
     k = int(np.argmax(np.abs(at.residuals))) if at.is_finite else 0
     what = f"{m.speed_names[k]!r} keeps accelerating" if k < m.nv else "an activation or a constraint is left"
     free = "no unknown is free" if not problem.free else f"{len(problem.free)} unknowns are free"
