@@ -251,6 +251,31 @@ def test_a_spring_of_critical_stiffness_is_neither():
     assert outcome == {0.9: False, 1.0: None, 1.1: True}
 
 
+@pytest.mark.parametrize("stiffness", [1e6, 1e10])
+@pytest.mark.parametrize("height", [-0.5, 0.5])
+def test_a_stiff_spring_leaves_the_judgement_of_a_soft_mode(stiffness, height):
+    """A pendulum with its mass at a height above its pivot, which a stiff spring carries."""
+    bodies = [
+        zw.Body("carriage", zw.Prismatic("z", axis=(0, 0, 1)), mass=0.1),
+        zw.Body("bob", zw.Revolute("angle", axis=(0, 1, 0)), "carriage", mass=1, com=(0, 0, height)),
+    ]
+    found = zw.robot.equilibrium(zw.Mechanism("m", bodies, forces=[zw.Spring("z", stiffness)]), [0, 0])
+    soft, stiff = found.frequencies
+    assert found.stable is (height < 0) and stiff == pytest.approx(np.sqrt(stiffness / 1.1), rel=1e-6)
+    np.testing.assert_allclose(soft, np.sqrt(G / 0.5) if height < 0 else np.nan, rtol=1e-5)
+
+
+def test_a_soft_torsion_spring_is_stable_and_a_turn_about_the_vertical_neutral():
+    balance = zw.Body("a", zw.Revolute("j", axis=(0, 0, 1)), mass=1, com=(0.1, 0, 0), inertia=(1, 1, 0.99))
+    soft = zw.robot.equilibrium(zw.Mechanism("t", [balance], forces=[zw.Spring("j", 5e-8)]), [0.0])
+    assert soft.stable and soft.frequencies[0] == pytest.approx(np.sqrt(5e-8), rel=1e-6)
+    bob = zw.Body("a", zw.Ball("s"), mass=1, com=(0, 0, -0.5), inertia=(0.01,) * 3)
+    hanging = zw.robot.equilibrium(zw.Mechanism("b", [bob]), [np.cos(0.5), np.sin(0.5), 0, 0])
+    swing = np.sqrt(G * 0.5 / (0.25 + 0.01))
+    assert hanging.stable is None
+    np.testing.assert_allclose(hanging.frequencies, [0, swing, swing], rtol=1e-6)
+
+
 @given(torque=st.floats(-9, 9))
 def test_a_torque_holds_the_pendulum_aside(torque):
     """sin(angle) = tau / (m g l)."""

@@ -22,9 +22,10 @@ from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import DescriptionError, ShapeError, StateError
-from zwang.kinematics.jacobians import frame_jacobian
+from zwang.kinematics.jacobians import frame_jacobian, placement_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tree import Placement
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import coordinates_for
 from zwang.robot.inverse_kinematics.levenberg_marquardt import (
@@ -42,6 +43,10 @@ FrameLoad = tuple[str, Sequence[float]]
 
 DIFFERENCE_STEP = 1e-6  # [rad, m] of central differences
 LARGEST_STEP = 0.3  # [rad, m] of one iteration towards an equilibrium
+FORCE_ROUNDING = 2e-14  # of forces, relative to the sum of the absolute values of their terms
+WEIGHT_ROUNDING = 1e-10  # of the stiffness of weights, relative to weight times lever
+STEP_FACTOR = 100  # errors of the stiffness, relative to its change with the double step of differences
+EIGENVALUE_ROUNDING = 1e-14  # relative to the largest eigenvalue
 RANK = 1e-9
 CLOSURE_TOLERANCE = 1e-10
 LARGEST_VIOLATION = 1e-6  # [m, rad] of couplings and loops at a given configuration
@@ -201,10 +206,11 @@ class Equilibrium:
 
     converged: whether `residual` [N m, N], the largest remaining generalised force, is within the tolerance.
     stable: True if the potential has a strict minimum, False if it decreases along some direction, None if
-    the stiffness is singular and therefore does not decide.
+    the stiffness is singular, to the error of the differences by which it is found, and so does not decide.
     stiffness (k, k): derivative of the generalised forces along the allowed displacements, with opposite
     sign. velocity_transformation (nv, k): v = B u, whose columns are the allowed displacements.
-    frequencies (k,): natural frequencies [rad/s] of small vibrations, nan for unstable modes.
+    frequencies (k,): natural frequencies [rad/s] of small vibrations, 0 for neutral modes and nan for
+    unstable ones.
     iterations: their number.
     """
 
@@ -331,10 +337,12 @@ class _StaticSystem:
             f"the constraints of mechanism {self.m.name!r} are not satisfied near the start; give another q0"
         )
 
-    def linearised(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, q: np.ndarray, step: float = DIFFERENCE_STEP
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The null space N of the loop constraints, the force N^T B^T Q, and the stiffness.
 
-        The stiffness is computed by central differences.
+        The stiffness is computed by central differences with the step [rad, m].
         """
         _, A = self.loops(q)
         F = self.force(q)
@@ -346,10 +354,7 @@ class _StaticSystem:
             x = self.stepped(q, u)
             return self.force(x) + self.loops(x)[1].T @ lam
 
-        columns = [
-            (balance(DIFFERENCE_STEP * n) - balance(-DIFFERENCE_STEP * n)) / (2 * DIFFERENCE_STEP)
-            for n in N.T
-        ]
+        columns = [(balance(step * n) - balance(-step * n)) / (2 * step) for n in N.T]
         K = -N.T @ np.stack(columns, axis=1) if columns else np.zeros((0, 0))
         return N, N.T @ F, (K + K.T) / 2
 
@@ -367,13 +372,45 @@ def _equilibrium(
     B = system.B(q) @ N
     M = B.T @ _floats(crba(system.m.tree, q)) @ B
     L = np.linalg.inv(np.linalg.cholesky(M)) if len(M) else M
-    squares = np.linalg.eigvalsh(L @ K @ L.T)
-    slack = 1e-7 * max(1.0, np.abs(squares).max() if len(squares) else 0.0)
-    stable = bool((squares > slack).all()) if not (np.abs(squares) <= slack).any() else None
-    stable = False if (squares < -slack).any() else stable
-    with np.errstate(invalid="ignore"):
-        frequencies = np.sqrt(squares)
+    squares, modes = np.linalg.eigh(L @ K @ L.T)
+    errors = _errors_of_squares(system, q, B, K, squares, np.abs(L.T @ modes))
+    neutral, unstable = np.abs(squares) <= errors, squares < -errors
+    stable = False if unstable.any() else None if neutral.any() else True
+    frequencies = np.sqrt(np.where(unstable, np.nan, np.where(neutral, 0.0, np.abs(squares))))
     return Equilibrium(q, residual <= tolerance, residual, stable, K, B, frequencies, iterations)
+
+
+def _errors_of_squares(
+    system: _StaticSystem, q: np.ndarray, B: np.ndarray, K: np.ndarray, squares: np.ndarray, x: np.ndarray
+) -> np.ndarray:
+    """Bounds (k,) of the errors of omega^2 = x^T K x; x (k, k): the absolute values of the modes, in
+    columns with x^T M x = 1.
+
+    The columns of K are differences of forces over twice `DIFFERENCE_STEP`. A stiff mode leaves the errors of
+    soft ones as they are.
+    """
+    other = system.linearised(q, 2 * DIFFERENCE_STEP)[2]
+    of_step = STEP_FACTOR * ((np.abs(other - K) @ x) * x).sum(axis=0)
+    of_forces = (np.abs(B).T @ _column_rounding(system, q) @ x) * x.sum(axis=0)
+    return of_step + of_forces + EIGENVALUE_ROUNDING * np.abs(squares).max(initial=0.0)
+
+
+def _column_rounding(system: _StaticSystem, q: np.ndarray) -> np.ndarray:
+    """The rounding error (nv,) of a column of the stiffness, by the absolute values of the terms of the
+    generalised forces: torques, springs, loads, and the weight of each body.
+    """
+    m, poses, gravity = system.m, link_poses(system.m.tree, q), np.abs(_floats(np.array(system.m.gravity)))
+    terms = np.abs(system.torques) + np.abs(_floats(passive_forces(m, q, np.zeros(m.nv))))
+    for frame, wrench in system.loads:
+        terms = terms + np.abs(_floats(frame_jacobian(m.tree, q, frame))).T @ np.abs(_wrench(wrench))
+    levers = np.zeros(m.nv)
+    for body in m.bodies:
+        base = m.tree.placement(body.name)
+        centre = Placement(base.link, base.R, base.p + base.R @ np.array(body.com))
+        J = np.abs(_floats(placement_jacobian(m.tree, poses, centre))[:3])
+        terms = terms + float(body.mass) * (J.T @ gravity)
+        levers = levers + float(body.mass) * np.linalg.norm(gravity) * np.linalg.norm(J, axis=0)
+    return FORCE_ROUNDING / DIFFERENCE_STEP * terms + WEIGHT_ROUNDING * levers
 
 
 def _generalised_forces(
