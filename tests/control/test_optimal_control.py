@@ -56,6 +56,8 @@ def test_weights_without_a_minimum_are_told(Q, R, message):
 def test_a_regulator_needs_a_linear_model():
     with pytest.raises(ArgumentError, match=r"zw.linearize\(mechanism, q\)"):
         lqr(double_integrator(), [1, 1], [1])
+    with pytest.raises(ArgumentError, match="the model has no inputs"):
+        lqr(zw.linearize(double_integrator(), [0.0], inputs=[]), [1, 1], [])
 
 
 @pytest.mark.parametrize("step", [None, 0.02])
@@ -278,3 +280,7 @@ def test_bad_arguments_are_told():
         ilqr(fast, [0, 0], [0, 0], np.full((5, 1), np.nan), cost)
     with pytest.raises(ShapeError, match="cost must return"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)
+    with pytest.raises(StateError, match="knots must hold finite numbers"):
+        predictive_sampling(
+            fast, [0, 0], [0, 0], np.full((3, 1), np.nan), lambda q, v, u: 0.0, steps=5, noise=1
+        )

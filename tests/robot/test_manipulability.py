@@ -240,6 +240,7 @@ def test_asada_and_yoshikawa_ellipsoids_by_forward_dynamics():
         ({"axes": "tool"}, zw.errors.DescriptionError, "'world'"),
         ({"length": 0}, zw.errors.DescriptionError, "positive"),
         ({"components": ["w"]}, zw.errors.DescriptionError, "x, y, z"),
+        ({"components": ["x", "x"]}, zw.errors.DescriptionError, "each once"),
         ({"frame": "world"}, zw.errors.DescriptionError, "no joint"),
     ],
 )
@@ -247,6 +248,19 @@ def test_a_wrong_call_is_named(change, error, message):
     arguments = {"q": (0.1, 0.2), "frame": "tip", **change}
     with pytest.raises(error, match=message):
         zw.robot.manipulability(dh.two_link(), arguments.pop("q"), arguments.pop("frame"), **arguments)
+
+
+def test_a_direction_in_which_no_joint_moves_the_frame_has_no_dexterity():
+    """A stretched arm along x: J = 0 along x."""
+    w = zw.robot.manipulability(dh.two_link(), (0, 0), "tip", components=("x",))
+    assert (w.rank, w.dexterity, w.condition, w.measure) == (0, 0, np.inf, 0)
+
+
+@pytest.mark.parametrize("limits", [(1, np.nan), (np.inf, 1), (1, -1)])
+def test_torque_limits_of_an_ellipsoid_are_finite(limits):
+    w = zw.robot.manipulability(dh.two_link(), (0.1, 0.2), "tip")
+    with pytest.raises(zw.errors.StateError, match="torque_limits is"):
+        w.acceleration_ellipsoid(limits)
 
 
 # ------------------------------------------------------------ couples and loops

@@ -36,8 +36,9 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     diagonal (n,). R: (m, m) symmetric and positive definite, or its diagonal (m,).
     The closed loop is asymptotically stable: the real parts of its poles are below -1e-8 times the largest
     pole, and the absolute values of those of a discrete model below 1 - 1e-8.
-    Raises ArgumentError, also for other weights, StateError, ShapeError, and SolveError where no feedback
-    stabilises the model, or Q does not see a state that does not decay by itself.
+    Raises ArgumentError, also for other weights and for a model without inputs, StateError, ShapeError, and
+    SolveError where no feedback stabilises the model, or Q does not see a state that does not decay by
+    itself.
     Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
     (1990), Chapters 2 and 3.
     """
@@ -47,6 +48,10 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
             "zw.linearize(mechanism, q) returns"
         )
     n, m = model.B.shape
+    if not m:
+        raise ArgumentError(
+            "the model has no inputs, so that no feedback acts on it; give zw.linearize inputs"
+        )
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
     if not np.linalg.eigvalsh(r).min(initial=np.inf) > 0:
         raise ArgumentError("R must be positive definite, so that every input has a cost")

@@ -19,7 +19,7 @@ from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.validation import short_repr, validated_arguments
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.api.compilation.feedback_rollout import checked_bounds
-from zwang.errors import ArgumentError, ShapeError
+from zwang.errors import ArgumentError, ShapeError, StateError
 
 
 class SampledPlan(NamedTuple):
@@ -65,6 +65,8 @@ def predictive_sampling(
     plan = validation.real_values(knots, "knots")
     if plan.ndim != 2 or len(plan) < 2:
         raise ShapeError(f"knots must have the shape (2 or more, inputs); its shape is {plan.shape}")
+    if not np.isfinite(plan).all():
+        raise StateError("knots must hold finite numbers")
     if samples < 1 or steps < 1 or temperature < 0:
         raise ArgumentError(
             f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "

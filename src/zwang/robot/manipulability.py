@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from zwang.api.arguments import validation
 from zwang.deprecation import renamed_arguments, renamed_attributes
-from zwang.errors import ShapeError
+from zwang.errors import ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.task_space import TaskSpace, describe, task_space
@@ -88,14 +88,14 @@ class Manipulability:
     def condition(self) -> Any:
         """Condition number kappa = sigma_max / sigma_min, at least 1; infinite at a singularity."""
         s = self.singular_values
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return _plain(np.where(self.rank < s.shape[-1], np.inf, s[..., 0] / s[..., -1]))
 
     @property
     def dexterity(self) -> Any:
-        """Dexterity index sigma_min / sigma_max, between 0 (singular) and 1 (isotropic)."""
+        """Dexterity index sigma_min / sigma_max, between 0 (singular, also where J = 0) and 1 (isotropic)."""
         s = self.singular_values
-        return _plain(s[..., -1] / s[..., 0])
+        return _plain(s[..., -1] / np.where(s[..., 0] > 0, s[..., 0], 1.0))
 
     @property
     def rank(self) -> Any:
@@ -152,6 +152,7 @@ class Manipulability:
 
         torque_limits (nv,) [N m, N]: the scale of each torque, by default 1. Gravity is not included. The
         ellipsoid is that of J M^-1 B^T diag(limits) with v = B u.
+        Raises ShapeError, and StateError for limits that are negative or not finite.
         Source: Yoshikawa, J. Robotic Systems 2 (1985) 113.
         """
         nv, B = self.mechanism.nv, self.space.full_transformation.basis(self.q)
@@ -160,6 +161,8 @@ class Manipulability:
         )
         if limits.shape != (nv,):
             raise ShapeError(f"torque_limits must have the shape ({nv},); its shape is {limits.shape}")
+        if not (np.isfinite(limits) & (limits >= 0)).all():
+            raise StateError(f"torque_limits is {limits.tolist()}; give finite numbers that are not negative")
         M, J = (
             self.space.mass_matrix(self.mechanism, self.q),
             self.space.full_jacobian(self.mechanism, self.q),

@@ -135,8 +135,10 @@ def task_space(
     if not length > 0:
         raise DescriptionError(f"characteristic_length is {length!r}; it must be a positive number of metres")
     chosen = tuple(components) if components is not None else None
-    if chosen is not None and (not chosen or set(chosen) - set(COMPONENTS)):
-        raise DescriptionError(f"components is {components!r}; give some of {', '.join(COMPONENTS)}")
+    if chosen is not None and (not chosen or set(chosen) - set(COMPONENTS) or len(set(chosen)) < len(chosen)):
+        raise DescriptionError(
+            f"components is {components!r}; give some of {', '.join(COMPONENTS)}, each once"
+        )
     key: Axes = (
         axes
         if isinstance(axes, str)
