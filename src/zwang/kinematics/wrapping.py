@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, norm
 from zwang.algebra.rotations import cross
 from zwang.kinematics.inside_wrapping import touching_point
 from zwang.kinematics.poses import Pose
@@ -101,7 +101,7 @@ def _through(wrap: WrapShape, p: np.ndarray, q: np.ndarray) -> WrappedSegment:
     touches, (a, b) = touching_point(start, end, wrap.radius)
     point = a * x + b * y
     if wrap.kind == "cylinder":  # on the unrolled cylinder the path is straight
-        before, after = (sqrt((c - point)[:2] @ (c - point)[:2]) for c in (p, q))
+        before, after = (norm((c - point)[:2]) for c in (p, q))
         total = before + after
         point = np.array([*point[:2], p[2] + (q[2] - p[2]) * before / where(less(0, total), total, 1.0)])
     return WrappedSegment(point, point, 0, touches)
@@ -177,11 +177,11 @@ def _helix(points: list[np.ndarray], arc: Any, p: np.ndarray, q: np.ndarray) -> 
 
     On the unrolled cylinder the path is straight: its height grows in proportion to its length in the plane.
     """
-    before, after = (sqrt((a - b)[:2] @ (a - b)[:2]) for a, b in ((p, points[0]), (q, points[1])))
+    before, after = (norm((a - b)[:2]) for a, b in ((p, points[0]), (q, points[1])))
     total = before + arc + after
     whole = where(less(0, total), total, 1.0)
     rise = q[2] - p[2]
     heights = [p[2] + rise * before / whole, p[2] + rise * (before + arc) / whole]
     climb = heights[1] - heights[0]
     raised = [np.array([point[0], point[1], z]) for point, z in zip(points, heights, strict=True)]
-    return raised, sqrt(arc * arc + climb * climb)
+    return raised, norm((arc, climb))
