@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -51,6 +53,18 @@ def test_a_closed_soft_loop_has_the_derivatives_of_mujoco(name):
     along = fast.rollout_tangents(np.zeros(3), np.zeros(3), u, start_direction=np.eye(6))
     expected = (cotangents * along.tangents).sum(axis=(1, 2))
     np.testing.assert_allclose(gradient.start, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_closed_loop_has_derivatives_where_the_power_of_its_impedance_is_a_symbol():
+    m = read_mjcf("model.xml", text=CLOSED.format(EQUALITIES["connect"]))
+    (loop,) = m.constraints
+    *others, power = loop.softness.solimp
+    softness = replace(loop.softness, solimp=(*others, zw.scalar.symbol("p", positive=True)))
+    by_symbol = zw.compile(m.replace(constraints=[replace(loop, softness=softness)]))
+    found = by_symbol.step_derivatives(np.zeros(3), np.zeros(3), U, params={"p": power})
+    expected = zw.compile(m).step_derivatives(np.zeros(3), np.zeros(3), U)
+    np.testing.assert_allclose(found.A, expected.A, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.P, 0)  # d(0) is that of every power
 
 
 def test_several_soft_formulas_that_are_satisfied():
