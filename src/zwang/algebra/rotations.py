@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
+from zwang.scalar import unit_vector as scalar_unit_vector
 
 PARALLEL = 1e-12  # largest entry of the cross product of parallel unit vectors
 LEAST_LENGTH = 1e-9  # shortest vector that has a direction
@@ -174,9 +175,12 @@ def from_rpy(roll: Any, pitch: Any, yaw: Any) -> np.ndarray:
 
 
 def unit_vector(a: Any, name: str) -> tuple[Any, ...]:
-    """Unit vector along a (3,), exact along coordinate axes. Raises DescriptionError for a zero vector."""
+    """Unit vector along a (3,), exact along coordinate axes; see `scalar.unit_vector` for expressions.
+
+    Raises DescriptionError for a zero vector.
+    """
     if not are_constant(*a):
-        return tuple(a)
+        return scalar_unit_vector(a)
     length = math.hypot(*a)
     if not length > LEAST_LENGTH:
         raise DescriptionError(f"{name} is {tuple(a)}, which has no direction; give a vector of length 1")

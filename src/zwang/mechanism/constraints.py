@@ -407,7 +407,8 @@ class PointSpeed:
 
 def direction(values: Any, where: str) -> Vector3:
     """`values` as a vector, normalised if it is numeric. Raises DescriptionError for a zero vector."""
-    return rotations.unit_vector(vector(values, 3, where), where)  # type: ignore[return-value]
+    found: Any = vector(values, 3, where)
+    return rotations.unit_vector(found, where) if are_constant(*found) else found
 
 
 def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:

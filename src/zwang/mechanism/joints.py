@@ -142,7 +142,10 @@ class Fixed(Joint):
 
 @dataclass(frozen=True)
 class MovingJoint(Joint):
-    """The base class of all joints other than `Fixed`; see `Joint` for the fields."""
+    """The base class of all joints other than `Fixed`; see `Joint` for the fields.
+
+    axis: any vector but zero, also with symbols; it is divided by its length.
+    """
 
     axis: Vector3 = Z
     position: Vector3 = (0, 0, 0)

@@ -90,6 +90,7 @@ from zwang.scalar.primitives import (
     substitute,
     symbols_of,
     tan,
+    unit_vector,
     value_is_constant,
     where,
 )
@@ -161,6 +162,7 @@ __all__ = [
     "table",
     "tan",
     "to_data",
+    "unit_vector",
     "unpack_signs",
     "use_backend",
     "value_is_constant",

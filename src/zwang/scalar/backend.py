@@ -40,6 +40,9 @@ class Backend:
     def reason_not_real(self, x: Any) -> str:
         return ""
 
+    def unit_vector(self, a: tuple[Any, ...]) -> tuple[Any, ...]:
+        return a
+
     def divide(self, x: Any, y: Any) -> Any:
         return x / y
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -191,6 +191,16 @@ def is_truth(x: Any) -> bool:
 def reason_not_real(x: Any) -> str:
     """Why x cannot be a finite real number, as the end of a sentence; empty where it can be one."""
     return backend_of(x).reason_not_real(x)
+
+
+def unit_vector(a: Sequence[Any]) -> tuple[Any, ...]:
+    """The vector of expressions divided by its norm; as it is where the norm is 1 by an identity.
+
+    Vectors of other scalars are returned as they are: those of a description are values of expressions, which
+    were divided by their norm when the description was built.
+    """
+    backends = [backend_of(x) for x in a if not value_is_constant(x)]
+    return backends[0].unit_vector(tuple(a)) if len(set(backends)) == 1 else tuple(a)
 
 
 def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:

@@ -21,7 +21,7 @@ from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_paths import side_is_inside
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import is_zero
+from zwang.scalar import are_constant, is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
@@ -173,7 +173,7 @@ def equations(
         summed = {symbols.q[k] for k in derivation.summed_angles(tree)}
         limit = PRODUCT_LIMITS[method] if form == "auto" else float("inf")
         try:
-            expanded = ExpandedForm(summed, symbols.collected, limit, _unit_quaternions(mechanism, symbols))
+            expanded = ExpandedForm(summed, symbols.collected, limit, _unit_vectors(mechanism, symbols))
             found = _derived(mechanism, symbols, chosen, method, expanded, probe)
             if form == "expanded" or _is_readable(found):
                 return found
@@ -266,10 +266,24 @@ def _rotation_count(mechanism: Mechanism) -> int:
     return sum({"prismatic": 0, "ball": 3}.get(link.joint.kind, 1) for link in mechanism.tree.links)
 
 
-def _unit_quaternions(mechanism: Mechanism, symbols: EquationSymbols) -> dict[sp.Expr, tuple[sp.Symbol, ...]]:
-    """The unit quaternions among the coordinates: the vector part of each scalar part."""
+def _unit_vectors(mechanism: Mechanism, symbols: EquationSymbols) -> dict[sp.Expr, tuple[sp.Expr, ...]]:
+    """One component of each vector of length 1 whose square is 1 minus those of the others: the scalar parts
+    of quaternions among the coordinates, and the last components of symbolic axes that contain their norm.
+    """
     ends = [j.q.stop for j in mechanism.joints if "qw" in j.joint.coordinates]
-    return {symbols.q[end - 4]: symbols.q[end - 3 : end] for end in ends}
+    units: dict[sp.Expr, tuple[sp.Expr, ...]] = {symbols.q[end - 4]: symbols.q[end - 3 : end] for end in ends}
+    for joint in (j.joint for j in mechanism.joints):
+        for axis in (joint.axis, getattr(joint, "second_axis", ())):
+            *others, last = [x for x in axis if not are_constant(x)] or [None]
+            used = {*units, *(x for rest in units.values() for x in rest)}
+            # a component with rules of two axes could be replaced without end
+            if others and used.isdisjoint({*others, last}) and any(map(_has_root, others)):
+                units[last] = tuple(others)
+    return units
+
+
+def _has_root(expression: sp.Expr) -> bool:
+    return any(not power.exp.is_integer for power in expression.atoms(sp.Pow))
 
 
 def _derived(

@@ -75,7 +75,8 @@ class ExpandedForm:
     """The expanded form: polynomials in sines and cosines.
 
     summed: angles that are added along parallel axes. collected: symbols by which terms are collected. limit:
-    on the number of products of terms. units: the vector part of each quaternion's scalar part.
+    on the number of products of terms. units: of vectors of length 1 one component, and the others. All of
+    these components remain as they are.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class ExpandedForm:
     ) -> None:
         self.ring = Ring(summed, limit, units)
         self.collected = frozenset(collected)
+        self._components = {x for first, others in units.items() for x in (first, *others)}
         self._known: dict[Any, Any] = {}
         self._shown: dict[Polynomial, sp.Expr] = {}
 
@@ -99,6 +101,8 @@ class ExpandedForm:
     def _polynomial(self, x: sp.Expr) -> Any:
         if not x.free_symbols:
             return exact(x) if x.is_Number else self.ring.atom(x)
+        if x in self._components:
+            return self.ring.atom(x)
         return substitute_in(x, {s: self.ring.atom(s) for s in free_symbols_in(x)})
 
     def mechanism(self, mechanism: Mechanism) -> Mechanism:

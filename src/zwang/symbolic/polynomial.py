@@ -32,8 +32,9 @@ class TooLargeError(ZwangError):
 class Ring:
     """The generators of polynomials and their rules of reduction.
 
-    summed: angles that are added to others. limit: on the total number of products of terms. units: for the
-    scalar part w of a unit quaternion its vector part (x, y, z), so that w^2 = 1 - x^2 - y^2 - z^2.
+    summed: angles that are added to others. limit: on the total number of products of terms. units: of
+    vectors of length 1 one component and the others, such as the scalar part w and the vector part (x, y, z)
+    of a unit quaternion, so that w^2 = 1 - x^2 - y^2 - z^2.
     """
 
     def __init__(

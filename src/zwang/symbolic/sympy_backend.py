@@ -55,6 +55,13 @@ class SymbolicBackend(scalar.Backend):
     def reason_not_real(self, x: Any) -> str:
         return unreal_part(x)
 
+    def unit_vector(self, a: tuple[Any, ...]) -> tuple[Any, ...]:
+        square: Any = sp.trigsimp(sp.cancel(sp.Add(*(x * x for x in a))))
+        if square.is_number and abs(square - 1) < 1e-15:
+            return a
+        length = sp.sqrt(square)
+        return tuple(0 if scalar.is_zero(x) else x / length for x in a)
+
     def symbols_of(self, x: Any) -> frozenset[Any]:
         return frozenset(x.free_symbols)
 
