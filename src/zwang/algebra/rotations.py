@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.errors import DescriptionError
-from zwang.scalar import are_constant, atan2, cos, sin, sqrt, where
+from zwang.scalar import are_constant, atan2, cos, exact_value, number_of_constant, sin, sqrt, where
 from zwang.scalar import unit_vector as scalar_unit_vector
 
 PARALLEL = 1e-12  # largest entry of the cross product of parallel unit vectors
@@ -179,11 +179,11 @@ def unit_vector(a: Any, name: str) -> tuple[Any, ...]:
 
     Raises DescriptionError for a zero vector.
     """
-    if not are_constant(*a):
-        return scalar_unit_vector(a)
-    length = math.hypot(*a)
+    length = math.hypot(*a) if are_constant(*a) else 1.0
     if not length > LEAST_LENGTH:
         raise DescriptionError(f"{name} is {tuple(a)}, which has no direction; give a vector of length 1")
+    if not are_constant(*map(exact_value, a)):
+        return tuple(number_of_constant(x) for x in scalar_unit_vector([exact_value(x) for x in a]))
     if sum(1 for x in a if x != 0) == 1:
         return tuple(int(np.sign(x)) for x in a)
     return tuple(a) if abs(length - 1) < 1e-15 else tuple(float(x) / length for x in a)

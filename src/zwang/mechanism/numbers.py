@@ -12,7 +12,15 @@ import numpy as np
 from zwang.algebra import rotations
 from zwang.errors import DescriptionError
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import are_constant, is_scalar, maximum, minimum, reason_not_real
+from zwang.scalar import (
+    are_constant,
+    exact_value,
+    is_scalar,
+    maximum,
+    minimum,
+    number_of_constant,
+    reason_not_real,
+)
 
 Number = Any
 SOLIMP_NAMES = ("d0", "d_width", "width", "midpoint", "power")
@@ -94,7 +102,7 @@ def number(value: Any, where: str, *, infinite: bool = False) -> Number:
 def _scalar(value: Any, where: str) -> Number:
     """`value`, a NumPy scalar or a real symbolic expression, as a Python number or an expression.
 
-    Raises DescriptionError for other values.
+    A number of SymPy becomes an integer or an `ExactNumber`. Raises DescriptionError for other values.
     """
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         kind = getattr(getattr(value, "dtype", None), "kind", "O")
@@ -105,7 +113,10 @@ def _scalar(value: Any, where: str) -> Number:
         raise DescriptionError(f"{where} is {value!r}; it must be a real number or a symbolic expression")
     if reason := reason_not_real(value):
         raise DescriptionError(f"{where} is {short_repr(value)}, which {reason}; it must be real and finite")
-    return value
+    try:
+        return number_of_constant(value)
+    except TypeError:
+        raise DescriptionError(f"{where} is {short_repr(value)}, which has no real value") from None
 
 
 def bounded(
@@ -222,8 +233,8 @@ def orientation_of(value: Any, where: str) -> Matrix3:
             "such as zwang.algebra.rotations.from_rpy(roll, pitch, yaw)"
         )
     if len(rows) == 4:
-        quaternion = vector(rows, 4, where)
-        return matrix3(rotations.from_quaternion(rotations.unit_quaternion(quaternion, where)), where)
+        quaternion = rotations.unit_quaternion(vector(rows, 4, where), where)
+        return matrix3(rotations.from_quaternion([exact_value(x) for x in quaternion]), where)
     matrix = matrix3(rows, where)
     rotations.check_rotation(matrix, where)
     return matrix

@@ -152,6 +152,8 @@ def _encoded(value: Any) -> Any:
         return {"kind": type(value).__name__, **{_KEYS.get(name, name): part for name, part in kept.items()}}
     if isinstance(value, tuple):
         return [_encoded(item) for item in value]
+    if isinstance(value, scalar.ExactNumber):
+        return {"expression": scalar.to_data(value.expression)}
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
     if value is None or isinstance(value, str | bool | int | float):

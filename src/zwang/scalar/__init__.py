@@ -81,6 +81,7 @@ from zwang.scalar.primitives import (
     maximum,
     minimum,
     not_equal,
+    number_of_constant,
     power,
     raise_if,
     reason_not_real,
@@ -95,7 +96,7 @@ from zwang.scalar.primitives import (
     where,
 )
 from zwang.scalar.pytree import leaves_of, rebuild, structure_of
-from zwang.scalar.real import real_array, real_number
+from zwang.scalar.real import ExactNumber, exact_value, real_array, real_number
 
 __all__ = [
     "ActiveIndices",
@@ -104,6 +105,7 @@ __all__ = [
     "ArrayBackend",
     "Backend",
     "CompactedItems",
+    "ExactNumber",
     "FloatBackend",
     "MutableArray",
     "Table",
@@ -121,6 +123,7 @@ __all__ = [
     "divide",
     "empty",
     "equal",
+    "exact_value",
     "exp",
     "flat_position",
     "floor",
@@ -142,6 +145,7 @@ __all__ = [
     "maximum",
     "minimum",
     "not_equal",
+    "number_of_constant",
     "pack_signs",
     "power",
     "raise_if",

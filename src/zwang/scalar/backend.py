@@ -40,6 +40,9 @@ class Backend:
     def reason_not_real(self, x: Any) -> str:
         return ""
 
+    def number_of_constant(self, x: Any) -> Any:
+        return x
+
     def unit_vector(self, a: tuple[Any, ...]) -> tuple[Any, ...]:
         return a
 

@@ -193,6 +193,14 @@ def reason_not_real(x: Any) -> str:
     return backend_of(x).reason_not_real(x)
 
 
+def number_of_constant(x: Any) -> Any:
+    """x as a number if it is an expression without symbols: an integer, or a float that keeps the expression.
+
+    Other scalars are returned as they are. Raises TypeError for an expression without a real value.
+    """
+    return backend_of(x).number_of_constant(x)
+
+
 def unit_vector(a: Sequence[Any]) -> tuple[Any, ...]:
     """The vector of expressions divided by its norm; as it is where the norm is 1 by an identity.
 

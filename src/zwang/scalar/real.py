@@ -1,4 +1,6 @@
-"""Validated conversion of input to real numbers: only what is a real number is accepted."""
+"""Real numbers: validated conversion of input, where only what is a real number is accepted, and floats that
+keep the expression whose value they are.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,32 @@ import numpy as np
 REAL = "fiub"  # kinds of NumPy types: floats, signed and unsigned integers, booleans
 TOOLS = ("casadi", "jax", "torch")
 """Libraries whose values may stand for numbers that are not known yet, or carry a derivative."""
+
+
+class ExactNumber(float):
+    """A float with the constant expression whose value it is, such as pi / 2.
+
+    Algorithms on numbers read a float; derivations read `expression`. SymPy's operations use the expression.
+    """
+
+    __slots__ = ("expression",)
+    expression: Any
+
+    def __new__(cls, value: float, expression: Any) -> ExactNumber:
+        made = super().__new__(cls, value)
+        made.expression = expression
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactNumber, (float(self), self.expression)
+
+    def _sympy_(self) -> Any:  # SymPy's protocol of conversion
+        return self.expression
+
+
+def exact_value(x: Any) -> Any:
+    """The expression of an `ExactNumber`; any other scalar as it is."""
+    return x.expression if isinstance(x, ExactNumber) else x
 
 
 def real_array(values: Any) -> np.ndarray:

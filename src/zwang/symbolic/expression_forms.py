@@ -21,6 +21,7 @@ from zwang.compiler.ir.graph import RULES, Graph, Node, Real
 from zwang.errors import ParameterError
 from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import exact_value
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in
@@ -44,6 +45,7 @@ def map_expressions(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: 
         return type(value)(**made)
     if isinstance(value, tuple):
         return tuple(map_expressions(item, convert, rotation=rotation) for item in value)
+    value = exact_value(value)
     if isinstance(value, float) and rotation and abs(value - round(value)) < ROUNDING:
         return round(value)
     return convert(as_expr(value)) if isinstance(value, sp.Basic) else value
@@ -65,6 +67,7 @@ def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> 
         return type(value)(**{f.name: _formula(getattr(value, f.name), parameters) for f in fields(value)})
     if isinstance(value, tuple):
         return tuple(_formula(item, parameters) for item in value)
+    value = exact_value(value)
     if not isinstance(value, sp.Basic):
         return value
     known = {s: parameters[str(s)](s) for s in free_symbols_in(value) if str(s) in parameters}

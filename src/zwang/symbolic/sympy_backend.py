@@ -55,6 +55,12 @@ class SymbolicBackend(scalar.Backend):
     def reason_not_real(self, x: Any) -> str:
         return unreal_part(x)
 
+    def number_of_constant(self, x: Any) -> Any:
+        if free_symbols_of(x) or not isinstance(x, sp.Expr):
+            return x
+        value = int(x) if x.is_Integer else float(x)
+        return value if x.is_Integer or x.is_Float else scalar.ExactNumber(value, x)
+
     def unit_vector(self, a: tuple[Any, ...]) -> tuple[Any, ...]:
         square: Any = sp.trigsimp(sp.cancel(sp.Add(*(x * x for x in a))))
         if square.is_number and abs(square - 1) < 1e-15:
