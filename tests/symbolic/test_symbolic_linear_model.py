@@ -190,3 +190,20 @@ def test_what_has_no_symbolic_model_is_told(bicycle):
     rotor = replace(limited.bodies[1], joint=zw.Revolute("spin", (0, 0, 1), limits=(-1, 1)))
     with pytest.raises(DescriptionError, match="limits of 'spin'"):
         zw.linearize(limited.replace(bodies=[limited.bodies[0], rotor]), [1, 0, 0, 0, 0])
+
+
+def test_a_singular_mass_matrix_is_refused_with_the_name_of_the_velocity():
+    k, q, v = sp.Symbol("k", positive=True), [0.3, 0.1, 0.2], [0.3, 0.2, 0.1]
+    joints = (zw.Cylindrical("c", (3, 0, -4)), zw.Revolute("r", (3, 0, -4)))  # both turn about one axis
+    body = zw.Body("b", joints, mass=0.7, com=(0.1, 0.2, 0.3), inertia=(0.3, 0.3, 0.35))
+    m = zw.Mechanism("m", [body], forces=[zw.Spring("r", k)])
+    n, model = m.subs({"k": 1.0}), zw.linearize(m, q, v)
+    calls = (
+        lambda: zw.forward_dynamics(n, q, v, [0, 0, 0]),
+        lambda: zw.linearize(n, q, v),
+        lambda: zw.linearize(n, q, v, step=0.01),
+        lambda: model.at({"k": 1.0}),
+    )
+    for call in calls:
+        with pytest.raises(StateError, match=r"the mass matrix is singular.*'c.angle'"):
+            call()

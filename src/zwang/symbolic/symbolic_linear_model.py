@@ -12,12 +12,14 @@ import scipy.linalg
 import sympy as sp
 from scipy.sparse.csgraph import connected_components
 
+from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.analysis.linear_outputs import LinearOutput, linear_outputs
 from zwang.api.analysis.linearize import RANK, LinearModel, independent_states, number_of_name, state_names
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_value, stacked_values
 from zwang.api.compilation.programs import compile_function
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
+from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
@@ -119,7 +121,8 @@ class SymbolicLinearModel:
         """A, B, C, D and the displacement as numbers, by machine code that the first call compiles.
 
         params: for each of `symbols` a number, or one for each point of an array (...).
-        Raises ParameterError for a missing value or an unknown symbol, and ShapeError.
+        Raises ParameterError for a missing value or an unknown symbol, and ShapeError. A singular mass matrix
+        is not reported, unlike by `at`.
         """
         return LinearMatrices(*self._compiled(NAMES, params))
 
@@ -136,7 +139,11 @@ class SymbolicLinearModel:
         return np.take_along_axis(values, order, axis=-1)
 
     def at(self, params: Parameters) -> LinearModel:
-        """The `LinearModel` for one value of each symbol. Raises ParameterError and ShapeError."""
+        """The `LinearModel` for one value of each symbol.
+
+        Raises ParameterError, ShapeError, and StateError, with the name of a generalised velocity, for a
+        singular mass matrix.
+        """
         found = self.matrices(params)
         if found.A.ndim != 2:
             raise ShapeError(
@@ -149,6 +156,9 @@ class SymbolicLinearModel:
                       for x in matrix_entries(part)])
             for part in (self.q, self.v, self.control)
         )  # fmt: skip
+        m = self._text.mechanism
+        m = m.subs({name: known[name] for name in m.symbols})
+        check_inertia(m, crba(m.tree, q))
         return LinearModel(
             *found[:4], self.states, self.inputs, self.outputs, None, q, v, control, found.displacement, False
         )

@@ -129,14 +129,14 @@ def constrained_dynamics(
     if independent:
         check_velocity_count(m, independent, q, time)
     applied = tau + passive_forces(m, q, v)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by _check_inertia
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         try:
             found = solve_constrained(m, q, v, applied, solver=solver, time=time, independent=independent)
         except np.linalg.LinAlgError:
-            _check_inertia(m, crba(m.tree, q))
+            check_inertia(m, crba(m.tree, q))
             raise
     problem, solution = found.problem, found.solution
-    _check_inertia(m, problem.M, solution.acceleration)
+    check_inertia(m, problem.M, solution.acceleration)
     a, (rows, force) = np.asarray(solution.acceleration, float), found.of_active_rows()
     forces: dict[str, list[float]] = {}
     shares: dict[str, float] = {}
@@ -159,7 +159,7 @@ def constrained_dynamics(
     )
 
 
-def _check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> None:
+def check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> None:
     """Raises StateError, with the name of a velocity, for a singular mass matrix M or a nonfinite
     acceleration.
     """

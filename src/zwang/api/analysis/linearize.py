@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
+from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.analysis.linear_outputs import linear_outputs
 from zwang.api.analysis.reference import frame_jacobian
 from zwang.api.arguments import validation
@@ -27,6 +28,7 @@ from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_th
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
+from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
@@ -132,6 +134,7 @@ def numeric_linear_model(
     velocity = np.zeros(nv) if v is None else validation.nv_vector(m, v, "v")
     u = validation.control_vector(m, {} if control is None else control)
     z = _vector(activation, nz, "activation")
+    check_inertia(m, crba(m.tree, configuration))
     fast, options = compiled_on_one_thread(m), {"activation": z, "time": time}
     if step is None:
         _check_continuous(m)

@@ -14,7 +14,8 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from zwang.api.arguments.validation import checked_mechanism, numeric_mechanism, or_of_keyframe
+from zwang.api.analysis.constrained_dynamics import check_inertia
+from zwang.api.arguments.validation import checked_mechanism, configuration, numeric_mechanism, or_of_keyframe
 from zwang.api.compilation.constrained_inverse_dynamics import (
     ConstrainedInverseDynamics,
     on_floats,
@@ -23,6 +24,7 @@ from zwang.api.compilation.constrained_inverse_dynamics import (
 from zwang.api.functions.function_table import ARGUMENTS, documented, evaluate, floats
 from zwang.api.functions.sensor_functions import BodyQuantities, by_sensor
 from zwang.deprecation import RenamedKeys
+from zwang.dynamics.crba import crba
 from zwang.dynamics.energy import Energy
 from zwang.errors import StateError
 from zwang.kinematics.poses import Pose
@@ -35,7 +37,10 @@ from zwang.mechanism.type_validation import validated_arguments
 def forward_dynamics(
     mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike, tau: npt.ArrayLike
 ) -> np.ndarray:
-    """Generalised accelerations under the forces tau, without constraints: forward dynamics."""
+    """Generalised accelerations under the forces tau, without constraints: forward dynamics.
+
+    Raises StateError for a singular mass matrix.
+    """
     with np.errstate(all="ignore"):  # reported below
         a = floats(evaluate("forward_dynamics", mechanism, q, v, tau))
     if not np.isfinite(a).all():
@@ -46,6 +51,7 @@ def forward_dynamics(
             "inertia in this configuration (give a body an inertia, or the joint an armature), or "
             "numbers overflow"
         )
+    check_inertia(mechanism, crba(mechanism.tree, configuration(mechanism, q)))
     return a
 
 
