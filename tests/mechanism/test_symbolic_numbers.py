@@ -104,3 +104,13 @@ def test_equations_keep_exact_numbers():
 def test_exact_numbers_are_validated_as_floats(value):
     with pytest.raises(DescriptionError, match="mass of body 'b'"):
         zw.Body("b", zw.Prismatic("z"), mass=value)
+
+
+def test_two_symbols_of_one_name_have_no_equations():
+    mass, other = sp.Symbol("m", positive=True), sp.Symbol("m")
+    bob = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=mass, com=(0, 0, -1))
+    m = zw.Mechanism("m", [bob], forces=[zw.Spring("j", 9.81 * other)], gravity=(0, 0, 9.81))
+    for derive in (zw.equations, lambda m: zw.linearize(m, [0])):
+        with pytest.raises(DescriptionError, match="two symbols named 'm', with different assumptions"):
+            derive(m)
+    assert zw.forward_dynamics(m.subs({"m": 2}), [0], [0], [0]) == 0  # one parameter

@@ -140,7 +140,7 @@ def equations(
     joint; with a collar_radius N_NAME_axial is the magnitude of the axial force. An input whose name a
     coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
-    the other quantities have, such as a parameter and a joint, for tendons with
+    the other quantities have, such as a parameter and a joint, for two symbols of one name, for tendons with
     armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.

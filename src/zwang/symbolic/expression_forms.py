@@ -18,9 +18,10 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from zwang.compiler.frontend.trace import TraceBackend  # registers traced scalars
 from zwang.compiler.ir.graph import RULES, Graph, Node, Real
-from zwang.errors import ParameterError
+from zwang.errors import DescriptionError, ParameterError
 from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.serialization import symbols_in
 from zwang.scalar import exact_value
 from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
@@ -52,13 +53,30 @@ def map_expressions(value: Any, convert: Callable[[sp.Expr], Any], *, rotation: 
 
 
 def mechanism_in_scalars(mechanism: Mechanism, of: Callable[[sp.Expr], Any]) -> Mechanism:
-    """The mechanism with scalars for its parameters, including those in formulas."""
+    """The mechanism with scalars for its parameters, including those in formulas.
+
+    Raises DescriptionError for two symbols of one name, which are one parameter of the mechanism.
+    """
+    _check_one_symbol_a_name(mechanism)
     made = map_expressions(mechanism, of)
     parameters = {name: of for name in mechanism.symbols}
     constraints = tuple(
         _formula(c, parameters) if isinstance(c, EXPRESSION_CONSTRAINTS) else c for c in made.constraints
     )
     return made.replace(constraints=constraints)
+
+
+def _check_one_symbol_a_name(mechanism: Mechanism) -> None:
+    """Raises DescriptionError if two parameters with different assumptions have one name."""
+    seen: set[str] = set()
+    for name in sorted(str(symbol) for symbol in symbols_in(mechanism) if str(symbol) in mechanism.symbols):
+        if name in seen:
+            raise DescriptionError(
+                f"mechanism {mechanism.name!r} contains two symbols named {name!r}, with different "
+                "assumptions (such as positive=True): SymPy treats them as two variables, but they are one "
+                "parameter; use the same symbol in all parts"
+            )
+        seen.add(name)
 
 
 def _formula(value: Any, parameters: Mapping[str, Callable[[sp.Expr], Any]]) -> Any:
