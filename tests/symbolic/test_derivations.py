@@ -8,6 +8,7 @@ import sympy as sp
 
 import zwang as zw
 from tests.symbolic.machines import X, Y, positive
+from zwang.errors import DescriptionError
 from zwang.symbolic.equations import equations
 
 METHODS = ("gauss", "newton_euler", "lagrange")
@@ -154,3 +155,17 @@ def test_lagranges_equations_of_a_free_pair_are_the_float_references():
     found = np.linalg.solve(M, r)
     expected = zw.forward_dynamics(machine.subs(numbers), q, v, np.zeros(machine.nv))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_spring_on_a_ball_joint_has_equations_in_the_cse_form():
+    k = sp.Symbol("k", positive=True)
+    body = zw.Body("b", zw.Ball("j"), mass=1, com=(0, 0, -1), inertia=(0.1, 0.2, 0.3))
+    m = zw.Mechanism("m", [body], forces=[zw.Spring("j", k)])
+    e = zw.equations(m)
+    assert e.form == "cse"
+    q, v = [0.8, 0.6, 0, 0], [0.1, 0.2, -0.3]
+    M, r = e.evaluate({k: 2.0} | dict(zip((*e.q, *e.speeds), (*q, *v), strict=True)))
+    expected = zw.forward_dynamics(m.subs({k: 2.0}), q, v, [0, 0, 0])
+    np.testing.assert_allclose(np.linalg.solve(M, r), expected, rtol=1e-10)
+    with pytest.raises(DescriptionError, match="rotation vector of joint 'j'"):
+        zw.equations(m, form="expanded")

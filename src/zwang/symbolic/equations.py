@@ -17,7 +17,7 @@ from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
 from zwang.mechanism.constraints import PointSpeed
-from zwang.mechanism.force_elements import Actuator
+from zwang.mechanism.force_elements import Actuator, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_paths import side_is_inside
 from zwang.mechanism.type_validation import validated_arguments
@@ -165,6 +165,11 @@ def equations(
     _check_wraps(mechanism)
     _check_actuators(mechanism)
     _warn_of_omissions(mechanism)
+    if form == "expanded" and (joints := _rotation_vector_joints(mechanism)):
+        raise DescriptionError(
+            f"the rotation vector of joint {joints[0]!r}, which its spring or actuator measures, has no "
+            "expanded form, as it is computed by cases; use form='cse'"
+        )
     probe = numeric_probe(mechanism)
     chosen = chosen_velocities(mechanism, speeds, probe)
     symbols = symbols_for(mechanism, chosen)
@@ -258,7 +263,17 @@ def _may_be_readable(mechanism: Mechanism) -> bool:
     has_cases = any(tendon.wraps for tendon in mechanism.tendons) or any(
         isinstance(f, Actuator) and (f.muscle is not None or f.slider is not None) for f in mechanism.forces
     )
+    has_cases = has_cases or bool(_rotation_vector_joints(mechanism))
     return _rotation_count(mechanism) <= READABLE_ROTATIONS and not has_cases
+
+
+def _rotation_vector_joints(mechanism: Mechanism) -> list[str]:
+    """The joints whose springs or actuators measure a rotation vector, which is computed by cases."""
+    turning = {j.name for j in mechanism.joints if "qw" in j.joint.coordinates}
+    balls = {j.name for j in mechanism.joints if j.joint.kind == "ball"}
+    found = [f.joint for f in mechanism.forces if isinstance(f, Spring) and f.joint in turning]
+    found += [str(f.joint) for f in mechanism.forces if isinstance(f, Actuator) and f.joint in balls]
+    return found
 
 
 def _rotation_count(mechanism: Mechanism) -> int:
