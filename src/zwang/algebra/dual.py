@@ -185,7 +185,9 @@ class DualBackend(scalar.Backend):
         (a, ad), (b, bd) = self._parts(x), self._parts(y)
         value = scalar.power(a, b)
         derivative = b * scalar.power(a, b - 1) * ad
-        return self.kind(value, derivative if scalar.is_zero(bd) else derivative + value * log(a) * bd)
+        if not scalar.is_zero(bd):  # 0^y = 0 for all y > 0
+            derivative = derivative + value * log(scalar.where(scalar.equal(a, 0), 1, a)) * bd
+        return self.kind(value, derivative)
 
     def half_power(self, x: Any, twice: int) -> Any:
         """As for other numbers, but x^(3/2), x^(5/2), ... have the derivative 0 at 0, where sqrt has none."""

@@ -16,17 +16,7 @@ import numpy as np
 from zwang.algebra.norms import TINY
 from zwang.constraint.rows import Rows, per_row, rows_of_kind
 from zwang.mechanism.joints import Softness
-from zwang.scalar import (
-    absolute,
-    clip,
-    divide,
-    equal,
-    logical_or,
-    maximum,
-    minimum,
-    power,
-    where,
-)
+from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, minimum, power, where
 
 SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999  # MuJoCo's mjMINIMP and mjMAXIMP
 PENETRATION_CORRECTION = 0.2  # the part of a hard contact's penetration that is corrected in one step
@@ -64,16 +54,10 @@ def impedance(solimp: Any, r: Any) -> Any:
     """
     d0, dw, width, m, p = clamped(solimp)
     x = minimum(absolute(r) / maximum(width, TINY), 1)
-    lower_part = divide(1, power(m, p - 1)) * _share_to_power(x, p)
-    upper_part = 1 - divide(1, power(1 - m, p - 1)) * _share_to_power(1 - x, p)
+    lower_part = divide(1, power(m, p - 1)) * power(x, p)
+    upper_part = 1 - divide(1, power(1 - m, p - 1)) * power(1 - x, p)
     y = where(equal(p, 1), x, where(x <= m, lower_part, upper_part))
     return where(logical_or(equal(d0, dw), width <= TINY), (d0 + dw) / 2, d0 + y * (dw - d0))
-
-
-def _share_to_power(x: Any, p: Any) -> Any:
-    """x^p of 0 <= x <= 1 and p >= 1; its derivatives at x = 0 are 0, also that by p, which contains log x."""
-    positive = x > 0
-    return where(positive, power(where(positive, x, 1), p), 0)
 
 
 def reference(solref: Any, solimp: Any, shortest_time: Any = 0) -> tuple[Any, Any]:

@@ -267,6 +267,11 @@ def _power_partial_base(y: Any, a: Any, b: Any) -> Any:
     return mul(b, RULES["pow"](a, RULES["sub"](b, 1)))
 
 
+def _power_partial_exponent(y: Any, a: Any, b: Any) -> Any:
+    """y log a; 0 where a = 0, since 0^b = 0 for all b > 0."""
+    return mul(y, RULES["log"](select(RULES["eq"](a, 0), 1, a)))
+
+
 def _sign(a: Any) -> Any:
     return RULES["copysign"](1.0, a)
 
@@ -291,7 +296,7 @@ PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda y, a, b: div(b, add(_square(a), _square(b))),
         lambda y, a, b: neg(div(a, add(_square(a), _square(b)))),
     ),
-    "pow": (_power_partial_base, lambda y, a, b: mul(y, RULES["log"](a))),
+    "pow": (_power_partial_base, _power_partial_exponent),
     "copysign": (lambda y, a, b: mul(_sign(a), _sign(b)), lambda y, a, b: 0),
     "min": (lambda y, a, b: select(RULES["lt"](a, b), 1, 0), lambda y, a, b: select(RULES["lt"](a, b), 0, 1)),
     "max": (lambda y, a, b: select(RULES["lt"](b, a), 1, 0), lambda y, a, b: select(RULES["lt"](b, a), 0, 1)),
