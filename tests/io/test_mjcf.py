@@ -351,6 +351,10 @@ UNSUPPORTED = {
     ),
     "delay": model(after='<actuator><motor joint="shoulder" delay=".01" nsample="3"/></actuator>'),
     "override": model(before='<option><flag override="enable"/></option>'),
+    "fixed to each other": model(
+        '<geom name="a" size=".1"/><geom name="b" size=".1"/>',
+        after='<contact><pair geom1="a" geom2="b"/></contact><sensor><contact geom1="a"/></sensor>',
+    ),
 }
 
 

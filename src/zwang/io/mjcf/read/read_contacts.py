@@ -6,6 +6,7 @@ import numpy as np
 
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import GEOM
+from zwang.io.mjcf.read.read_sensors import SENSOR
 from zwang.io.mjcf.solver_parameters import solref_of
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.numbers import clipped_solimp
@@ -20,6 +21,7 @@ def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, 
         shapes = tuple(m.geom(int(g)).name for g in (m.pair_geom1[p], m.pair_geom2[p]))
         if np.any(m.pair_adhesion[p]):
             source.unsupported(f"the adhesion of the contact pair {shapes}", source.location("pair", p))
+        _check_is_sensed(source, p, shapes)
         reference = tuple(float(x) for x in m.pair_solreffriction[p])
         found.append(
             ContactPair(
@@ -40,6 +42,20 @@ def explicit_contacts(source: MjcfModel) -> tuple[ContactPair | ContactExclude, 
             ContactExclude((source.name("body", signature >> 16), source.name("body", signature & 0xFFFF)))
         )
     return tuple(found)
+
+
+def _check_is_sensed(source: MjcfModel, p: int, shapes: tuple[str, ...]) -> None:
+    """Report a contact pair of shapes that are fixed to each other, if there are contact sensors: the contact
+    moves nothing, and has no quantities here.
+    """
+    m = source.model
+    first, second = (m.body_weldid[m.geom_bodyid[int(g)]] for g in (m.pair_geom1[p], m.pair_geom2[p]))
+    if first == second and np.any(m.sensor_type == SENSOR.mjSENS_CONTACT):
+        source.inexact(
+            f"the contact pair {shapes} of shapes fixed to each other, which contact sensors of MuJoCo find",
+            "leaves it out, also of contact sensors",
+            source.location("pair", p),
+        )
 
 
 def _check_height_fields(source: MjcfModel) -> None:
