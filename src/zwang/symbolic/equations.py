@@ -165,10 +165,10 @@ def equations(
     _check_wraps(mechanism)
     _check_actuators(mechanism)
     _warn_of_omissions(mechanism)
-    if form == "expanded" and (joints := _rotation_vector_joints(mechanism)):
+    if form == "expanded" and (measuring := _measuring_rotation_vectors(mechanism)):
         raise DescriptionError(
-            f"the rotation vector of joint {joints[0]!r}, which its spring or actuator measures, has no "
-            "expanded form, as it is computed by cases; use form='cse'"
+            f"the rotation vector that the spring or actuator {measuring[0]} measures has no expanded form, "
+            "as it is computed by cases; use form='cse'"
         )
     probe = numeric_probe(mechanism)
     chosen = chosen_velocities(mechanism, speeds, probe)
@@ -263,17 +263,18 @@ def _may_be_readable(mechanism: Mechanism) -> bool:
     has_cases = any(tendon.wraps for tendon in mechanism.tendons) or any(
         isinstance(f, Actuator) and (f.muscle is not None or f.slider is not None) for f in mechanism.forces
     )
-    has_cases = has_cases or bool(_rotation_vector_joints(mechanism))
+    has_cases = has_cases or bool(_measuring_rotation_vectors(mechanism))
     return _rotation_count(mechanism) <= READABLE_ROTATIONS and not has_cases
 
 
-def _rotation_vector_joints(mechanism: Mechanism) -> list[str]:
-    """The joints whose springs or actuators measure a rotation vector, which is computed by cases."""
+def _measuring_rotation_vectors(mechanism: Mechanism) -> list[str]:
+    """The springs and actuators that measure a rotation vector, which is computed by cases."""
     turning = {j.name for j in mechanism.joints if "qw" in j.joint.coordinates}
     balls = {j.name for j in mechanism.joints if j.joint.kind == "ball"}
-    found = [f.joint for f in mechanism.forces if isinstance(f, Spring) and f.joint in turning]
-    found += [str(f.joint) for f in mechanism.forces if isinstance(f, Actuator) and f.joint in balls]
-    return found
+    springs = [f for f in mechanism.forces if isinstance(f, Spring)]
+    actuators = [f for f in mechanism.forces if isinstance(f, Actuator)]
+    found = [f"of joint {f.joint!r}" for f in springs if f.joint in turning]
+    return found + [repr(f.name) for f in actuators if f.joint in balls or (f.reference and any(f.gear[3:]))]
 
 
 def _rotation_count(mechanism: Mechanism) -> int:

@@ -256,7 +256,14 @@ class CSEForm:
             return self.inputs[node.data[1]]
         if node.op == "const":
             return constant(node.data)
-        return _WRITTEN[node.op](*args)
+        try:
+            return _WRITTEN[node.op](*args)
+        except AssertionError:  # of SymPy, for powers of choices within the conditions of others
+            raise DescriptionError(
+                "SymPy does not write these equations, in which case distinctions depend on others, as those "
+                "of a tendon around a body or of an actuator that measures a rotation; zw.compile computes "
+                "with them"
+            ) from None
 
 
 def _deserves_definition(x: Any) -> bool:
