@@ -92,6 +92,7 @@ NO_PRIMITIVES = {
     *("is_scalar", "is_truth", "is_zero", "substitute", "symbols_of", "to_data", "from_data", "symbol"),
     "flat_position",
     *("leaves_of", "rebuild", "structure_of", "real_array", "real_number", "reason_not_real"),
+    *("exact_value", "number_of_constant", "unit_vector"),  # of descriptions: see test_symbolic_numbers
 }
 CONTROL = {"cond", "while_loop"}
 """Primitives that symbols and dual numbers do not support, or that branch on the value."""

@@ -37,10 +37,7 @@ from zwang.mechanism.type_validation import validated_arguments
 def forward_dynamics(
     mechanism: Mechanism, q: npt.ArrayLike, v: npt.ArrayLike, tau: npt.ArrayLike
 ) -> np.ndarray:
-    """Generalised accelerations under the forces tau, without constraints: forward dynamics.
-
-    Raises StateError for a singular mass matrix.
-    """
+    """Generalised accelerations under the forces tau, without constraints: forward dynamics."""
     with np.errstate(all="ignore"):  # reported below
         a = floats(evaluate("forward_dynamics", mechanism, q, v, tau))
     if not np.isfinite(a).all():

@@ -221,7 +221,7 @@ _FUNCTIONS = (
         "Generalised accelerations under the forces tau, without constraints: forward dynamics.",
         _forward,
         _forward_compiled,
-        raises="StateError for a singular mass matrix",
+        raises="StateError for a singular mass matrix, on floats",
         source="Featherstone, Rigid Body Dynamics Algorithms (2008), Chapter 6 (CRBA, on floats) and "
         "Table 7.1 (ABA, compiled)",
     ),
