@@ -361,8 +361,9 @@ def over_contact_points(
         points = contact_points_between(pair, a, b)
         if len(points) > 1 and pair.is_costly and not hard:
             stored = StackedPytree(points)
-            visit = lambda k, t: function(t, k, pair, stored[k])  # noqa: E731
-            return fori_loop(0, len(points), visit, carry, unroll=False)
+            return fori_loop(
+                0, len(points), lambda k, t: function(t, k, pair, stored[k]), carry, unroll=False
+            )
         for k, point in enumerate(points):
             carry = function(carry, k, pair, point)
         return carry
