@@ -11,6 +11,7 @@ from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
 import zwang as zw
+from tests.api.test_sensor_derivatives import limited_arm
 from tests.interop.cases import arm_on_a_ball, central_differences
 from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped, servo
 from zwang.errors import CompileError, FormatError, MissingExtraError
@@ -210,16 +211,6 @@ def test_outputs_are_sensors_and_positions_of_frames(model, exported):
         for frame in [f.name for f in m.frames or m.bodies]:
             np.testing.assert_array_equal(unit.named(f"frame.{frame}."), fast.frame_pose(q, frame).p)
         unit.fmu.doStep(t, 0.02)
-
-
-def limited_arm():
-    """An arm 3 mrad beyond a hard limit, with an accelerometer at its tip."""
-    hinge = zw.Revolute("h", (0, 1, 0), limits=(-0.2, 0.2), limit_softness=None)
-    body = zw.Body("arm", hinge, mass=1, com=(0.3, 0, 0), inertia=(0.01,) * 3)
-    return zw.Mechanism(
-        "limited", [body], frames=[zw.Frame("tip", "arm", (0.3, 0, 0))], forces=[zw.Motor("u", "h")],
-        sensors=[zw.SiteSensor("acc", "accelerometer", "tip")], home=(0.203,),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
