@@ -10,6 +10,8 @@ import numpy as np
 
 from zwang.scalar.arrays import MutableArray
 
+NUMBERS = frozenset({float, int})
+
 
 def leaves_of(tree: Any) -> list[Any]:
     """The leaves of a pytree in order: scalars and mutable arrays."""
@@ -20,8 +22,10 @@ def leaves_of(tree: Any) -> list[Any]:
 
 def _collect_leaves(tree: Any, found: list[Any]) -> None:
     """Append the leaves of a pytree; plain numbers, which are most, are told first."""
-    if type(tree) is float or type(tree) is int:
+    if type(tree) in NUMBERS:
         found.append(tree)
+    elif type(tree) in (tuple, list) and NUMBERS.issuperset(map(type, tree)):
+        found.extend(tree)
     elif isinstance(tree, np.ndarray):
         found.extend(tree.flat)
     elif (children := _children(tree)) is None:

@@ -10,7 +10,7 @@ import numpy as np
 from zwang.scalar.arrays import Table
 from zwang.scalar.control_flow import empty, table
 from zwang.scalar.primitives import are_constant
-from zwang.scalar.pytree import leaves_of, rebuild
+from zwang.scalar.pytree import NUMBERS, leaves_of, rebuild
 
 LARGEST_TABLE = 10_000  # entries of a table up to which an index would cost more than it saves
 
@@ -47,9 +47,12 @@ class StackedPytree:
 def _kind(column: list[Any]) -> str:
     """How the values of one leaf are stored: all the "same", "whole" or "real" constants, or "scalars"."""
     first = column[0]
-    if all(value is first for value in column):
+    if len(set(map(id, column))) == 1:
         return "same"
-    if not set(map(type, column)) <= {int, float} and not are_constant(*column):
+    types = set(map(type, column))
+    if types <= NUMBERS:
+        return "same" if column.count(first) == len(column) else "whole" if types == {int} else "real"
+    if not are_constant(*column):
         return "scalars"
     if all(value == first for value in column):
         return "same"

@@ -70,9 +70,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 Kind = Literal["real", "bool", "index", "array"]
+ARRAY_VERSIONS = frozenset({"store", "scatter", "for", "while", "cond"})
+"""The operations whose results may be later versions of arrays that they read."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,11 @@ class Block:
     parameters: tuple[int, ...]
     instructions: tuple[Instruction, ...]
     results: tuple[int, ...]
+
+    @cached_property
+    def array_versions(self) -> dict[int, Instruction]:
+        """The instruction that defines each later version of an array."""
+        return {out: i for i in self.instructions if i.op in ARRAY_VERSIONS for out in i.out}
 
 
 @dataclass(frozen=True)
@@ -195,19 +203,19 @@ def with_blocks(instruction: Instruction, change: Callable[[Block], Block]) -> I
 def captured_origin(block: Block, value: int) -> int | None:
     """The number of the block's parameter of which an array is a later version, or None for a new array."""
     while value not in block.parameters:
-        producer = next(i for i in reversed(block.instructions) if value in i.out)
+        producer = block.array_versions.get(value)
+        if producer is None:
+            return None
         if producer.op in ("store", "scatter"):
             value = producer.args[0]
         elif producer.op in ("for", "while"):
             value = producer.args[producer.out.index(value)]
-        elif producer.op == "cond":
+        else:
             n, branches = producer.out.index(value), (producer.data.then, producer.data.otherwise)
             first, second = (captured_origin(branch, branch.results[n]) for branch in branches)
             if first is None or first != second:
                 return None
             value = producer.args[1 + first]
-        else:
-            return None
     return block.parameters.index(value)
 
 
