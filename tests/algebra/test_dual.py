@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from zwang import scalar
-from zwang.algebra.dual import SecondOrder, derivative_along, values_and_derivatives
+from zwang.algebra.dual import SecondOrder, derivative_along, dual_kind, values_and_derivatives
 from zwang.symbolic import sympy_backend  # noqa: F401  (registers the symbols used below)
 
 x, y = sp.symbols("x y", real=True)
@@ -46,3 +46,16 @@ def test_nested_dual_numbers_give_the_second_derivative():
     value, derivative = derivative_along(lambda s: slope(s[0]), [0.4], [1])
     assert float(value) == pytest.approx(0.4 * np.cos(0.4), rel=1e-15)
     assert float(derivative) == pytest.approx(np.cos(0.4) - 0.4 * np.sin(0.4), rel=1e-15)
+
+
+def test_dual_numbers_of_any_depth_give_higher_derivatives():
+    def derivative(order, a, depth=0):
+        if not order:
+            return scalar.sin(a) * scalar.exp(2 * a)
+        kind = dual_kind(depth)
+        inner = derivative(order - 1, kind(a, 1), depth + 1)
+        return values_and_derivatives(inner, kind)[1].item()
+
+    for order in range(5):
+        exact = sp.diff(sp.sin(x) * sp.exp(2 * x), x, order).subs(x, 0.4)
+        assert float(derivative(order, 0.4)) == pytest.approx(float(exact), rel=1e-13)

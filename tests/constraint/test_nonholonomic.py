@@ -280,3 +280,24 @@ def test_frobenius_counts_the_time_and_the_rate_of_a_constraint():
         assert (found.degrees_of_freedom, found.reachable_dimension) == (1, 1 if integrable else 2), name
         held = zw.classify(point.replace(constraints=(row, zw.Pfaffian("held", {"y": 1}))))
         assert held.holonomic and held.constraints["row"].integrable_with_others, name
+
+
+@pytest.mark.parametrize("trailers", [0, 1, 2])
+def test_frobenius_brackets_until_the_reachable_dimension_no_longer_grows(trailers):
+    """A car with n trailers reaches all of its 4 + n dimensions, by brackets of up to n + 3 fields."""
+    wheels = [("rear", "car"), ("front", "wheel"), *((f"t{k}", f"t{k}") for k in range(trailers))]
+    bodies = [
+        zw.Body("car", zw.Planar("p"), mass=1, inertia=(1, 1, 1)),
+        zw.Body("wheel", zw.Revolute("steer"), parent="car", position=(1, 0, 0), mass=1, inertia=(1, 1, 1)),
+    ]
+    for k in range(trailers):
+        parent, position = (f"t{k - 1}", (-1, 0, 0)) if k else ("car", (0, 0, 0))
+        hitch = zw.Revolute(f"hitch{k}")
+        bodies.append(zw.Body(f"t{k}", hitch, parent=parent, position=position, mass=1, inertia=(1, 1, 1)))
+    edges = [
+        zw.NoSideSlip(name, body=body, point=(-1, 0, 0) if body[0] == "t" else (0, 0, 0))
+        for name, body in wheels
+    ]
+    found = zw.classify(zw.Mechanism("car", bodies, constraints=edges))
+    assert (found.degrees_of_freedom, found.reachable_dimension) == (2, 4 + trailers)
+    assert not any(c.integrable_with_others for c in found.constraints.values())

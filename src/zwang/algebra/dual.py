@@ -8,6 +8,7 @@ algorithm that differentiates by `SecondOrder` numbers may itself be evaluated o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,19 @@ def _truth(p: Any) -> Any:
 def _kind_of(*values: Any) -> type[Dual] | None:
     kinds = [type(x) for x in values if isinstance(x, Dual)]
     return max(kinds, key=lambda kind: kind.level) if kinds else None
+
+
+@cache
+def dual_kind(depth: int) -> type[Dual]:
+    """The dual numbers of this depth of nesting, from 0: those of an algorithm that itself runs on the dual
+    numbers of all smaller depths. Algorithms that use `SecondOrder` numbers may run on those of any depth.
+    """
+    if depth == 0:
+        return Dual
+    members = {"__slots__": (), "level": 1 + depth / (depth + 1), "__doc__": f"Dual numbers, nested {depth}."}
+    kind = type(f"Dual{depth}", (Dual,), members)
+    scalar.register(kind, DualBackend(kind))
+    return kind
 
 
 scalar.register(Dual, DualBackend(Dual))

@@ -42,7 +42,7 @@ class HeldValues(NamedTuple):
 def assemble_state(
     mechanism: Mechanism, q: Any, v: Any = None, t: float = 0.0, held: HeldValues = HeldValues()
 ) -> AssembledState:
-    """The state nearest to (q, v) that satisfies all hard constraints at the time t [s]; floats.
+    """A state near (q, v) that satisfies all hard constraints at the time t [s]; floats.
 
     The configuration is found by Gauss-Newton steps on the configuration manifold. The velocities are then
     projected in the metric of the mass matrix, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Rows may be redundant.

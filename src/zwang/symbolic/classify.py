@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.dual import Dual, SecondOrder, derivative_along
+from zwang.algebra.dual import derivative_along, dual_kind
 from zwang.api.arguments import validation
 from zwang.constraint.hard import depends_on_time, is_hard_constraint, velocity_level_rows
 from zwang.deprecation import renamed_attributes
@@ -29,6 +29,8 @@ from zwang.symbolic.numeric_probe import TIME, independent_columns, independent_
 
 TOLERANCE = 1e-9
 VectorFields = Callable[[Any], np.ndarray]
+NestedFields = Callable[..., np.ndarray]  # of x and the depth of the dual numbers that x may consist of
+Pairs = list[tuple[int, int]]
 
 
 @renamed_attributes(integrable_here="integrable_with_others")
@@ -64,8 +66,8 @@ class Classification:
     """The classification of a mechanism's constraints.
 
     speeds: the number nv of generalised velocities. degrees_of_freedom: the number of independent velocities.
-    reachable_dimension: the dimension of the set of configurations that are reachable at one time, from
-    brackets of up to three fields. rheonomic: whether a constraint depends on time. constraints: by name.
+    reachable_dimension: the dimension of the set of configurations that are reachable at one time.
+    rheonomic: whether a constraint depends on time. constraints: by name.
     """
 
     speeds: int
@@ -105,7 +107,7 @@ def classify(mechanism: Mechanism) -> Classification:
     numbers, q = numeric_probe(mechanism)
     at = np.array([*q, TIME])
     hard = [c for c in numbers.constraints if is_hard_constraint(c)]
-    closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at)
+    closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at, numbers.nv)
     kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))
     for c in hard:
@@ -165,37 +167,51 @@ def _allowed(numbers: Mechanism, at: np.ndarray, rows: VectorFields) -> VectorFi
     return field
 
 
-def _brackets(first: VectorFields, second: VectorFields, x: Any, kind: type) -> np.ndarray:
-    """All Lie brackets [X_i, Y_j] = DY_j X_i - DX_i Y_j at x, as columns."""
-    X, Y = np.asarray(first(x)), np.asarray(second(x))
-    along_X = [derivative_along(second, x, column, kind)[1] for column in X.T]
-    along_Y = [derivative_along(first, x, column, kind)[1] for column in Y.T]
-    columns = [along_X[i][:, j] - along_Y[j][:, i] for i in range(X.shape[1]) for j in range(Y.shape[1])]
-    return np.stack(columns, axis=1) if columns else X
+def _brackets(field: VectorFields, other: NestedFields, pairs: Pairs, x: Any, depth: int = 0) -> np.ndarray:
+    """The Lie brackets [X_i, Y_j] = DY_j X_i - DX_i Y_j at x, as columns, for the pairs (i, j) of the columns
+    of `field` and of `other`. depth: of the dual numbers with which they are differentiated.
+    """
+    kind, deeper, X = dual_kind(depth), partial(other, depth=depth + 1), np.asarray(field(x))
+    along_X = {i: derivative_along(deeper, x, X[:, i], kind) for i in {i for i, _ in pairs}}
+    Y = next((value for value, _ in along_X.values()), X)
+    along_Y = {j: derivative_along(field, x, Y[:, j], kind)[1] for j in {j for _, j in pairs}}
+    columns = [along_X[i][1][:, j] - along_Y[j][:, i] for i, j in pairs]
+    return np.stack(columns, axis=1) if columns else X[:, :0]
 
 
-def _closure(field: VectorFields, at: np.ndarray) -> np.ndarray:
-    """A basis of the span of the fields, their brackets, and the brackets of these with the fields."""
-    X = _floats(field(at))
-    if X.shape[1] < 2:
-        return X
-
-    def once(x: Any) -> np.ndarray:
-        return _brackets(field, field, x, SecondOrder)
-
-    found = _independent(np.concatenate([X, _floats(once(at))], axis=1))
-    if found.shape[1] == X.shape[1]:
-        return found
-    twice = _floats(_brackets(field, once, at, Dual))
-    return _independent(np.concatenate([found, twice], axis=1))
+def _undifferentiated(field: VectorFields) -> NestedFields:
+    return lambda x, depth: field(x)
 
 
-def _independent(columns: np.ndarray) -> np.ndarray:
-    return columns[:, independent_rows(columns.T)]
+def _pairs_of_fields(count: int) -> Pairs:
+    return [(i, j) for j in range(count) for i in range(j)]
+
+
+def _closure(field: VectorFields, at: np.ndarray, nv: int) -> np.ndarray:
+    """A basis of the span of the fields, their brackets, the brackets of these with the fields, and so on,
+    until the span no longer grows.
+
+    Near a generic point, a bracket in the span of others is a combination of them with smooth coefficients,
+    and so are its own brackets: only those that enlarge the span are bracketed again.
+    """
+    found, newest = _floats(field(at)), _undifferentiated(field)
+    count, pairs = found.shape[1], _pairs_of_fields(found.shape[1])
+    while found.shape[1] <= nv:
+        brackets = _floats(_brackets(field, newest, pairs, at))
+        columns = np.concatenate(
+            [found, brackets / np.maximum(1.0, np.linalg.norm(brackets, axis=0))], axis=1
+        )
+        kept = [k - found.shape[1] for k in independent_rows(columns.T)[found.shape[1] :]]
+        if not kept:
+            break
+        found = np.concatenate([found, columns[:, [found.shape[1] + k for k in kept]]], axis=1)
+        newest = partial(_brackets, field, newest, [pairs[k] for k in kept])
+        pairs = [(i, j) for i in range(count) for j in range(len(kept))]
+    return found
 
 
 def _is_involutive(field: VectorFields, rows: np.ndarray, numbers: Mechanism, at: np.ndarray) -> bool:
     """Whether the rows (A, a) annihilate all brackets of the fields."""
-    if field(at).shape[1] < 2:
-        return True
-    return _annihilates(rows, numbers, at, _floats(_brackets(field, field, at, Dual)))
+    pairs = _pairs_of_fields(field(at).shape[1])
+    brackets = _brackets(field, _undifferentiated(field), pairs, at)
+    return _annihilates(rows, numbers, at, _floats(brackets))

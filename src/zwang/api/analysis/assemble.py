@@ -25,7 +25,10 @@ def assemble(
     positions: Mapping[str, float] | None = None,
     speeds: Mapping[str, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state (q, v) nearest to the given one that satisfies all hard constraints, redundant ones included.
+    """A state (q, v) near the given one that satisfies all hard constraints, redundant ones included.
+
+    The configuration is found by Gauss-Newton steps from q, and need not be the nearest one. The velocities
+    are those nearest to v in the metric of the mass matrix.
 
     mechanism: a mechanism without symbols.
     q: approximate coordinates (nq,) [rad, m, unit quaternions].
