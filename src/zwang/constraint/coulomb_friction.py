@@ -53,7 +53,9 @@ BREAKAWAY = 1e-9  # relative difference within which a friction force has reache
 ITERATIONS = 60  # of the loads; 3 to 6 suffice, and more are needed near a paradox
 TOLERANCE = 1e-12  # relative change of the loads at which the iteration ends
 USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one,
+USABLE_CHANGE_WITH_CONTACTS = 1e-6  # beside hard contacts, whose redundant forces are known to 1e-7 or so,
 SINGLE_USABLE_CHANGE = 1e-3  # and in single precision
+CONTACT = ("contact", "cone")  # kinds of rows
 RESOLVED = 30.0  # usable changes, by which loads must differ for their ratio to be known to 3 %
 SMALLEST_LOAD = 1e-37  # [N], which single precision represents, too
 
@@ -202,15 +204,18 @@ class _LoadIteration(NamedTuple):
 
 
 def solve_loads(
-    laws: FrictionLaws, found_loads: Callable[[np.ndarray], np.ndarray]
+    laws: FrictionLaws, found_loads: Callable[[np.ndarray], np.ndarray], rows: Rows
 ) -> tuple[np.ndarray, Any]:
     """The loads N (m,) with N = found_loads(N), and whether they were found and are the only ones.
 
-    The iteration begins without friction and is accelerated by Anderson's method of depth one. A feedback of
-    one or more means that there is no solution, or more than one (Painleve's paradox). On floats
-    NonIdealForceError is raised then, with the names of the laws.
+    The iteration begins without friction and is accelerated by Anderson's method of depth one. It ends where
+    rounding of the solution with these rows prevents a smaller change. A feedback of one or more means that
+    there is no solution, or more than one (Painleve's paradox). On floats NonIdealForceError is raised then,
+    with the names of the laws.
     """
     m = len(laws.laws)
+    has_contacts = any(hard and kind in CONTACT for hard, kind in zip(rows.hard, rows.kinds, strict=True))
+    usable_change = USABLE_CHANGE_WITH_CONTACTS if has_contacts else USABLE_CHANGE
 
     def unfinished(s: _LoadIteration) -> Any:
         return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
@@ -219,7 +224,7 @@ def solve_loads(
         found = found_loads(s.next)
         residual, before = found - s.next, s.found - s.assumed
         change = divide(norm(residual), maximum(norm(found), SMALLEST_LOAD))
-        usable = by_precision(found[0], USABLE_CHANGE, SINGLE_USABLE_CHANGE)
+        usable = by_precision(found[0], usable_change, SINGLE_USABLE_CHANGE)
         stagnates = logical_and(change >= s.change, change <= usable)
         # the last two iterates: N + (1 - share) r, with the share that makes the interpolated residual least
         difference = residual - before
@@ -237,14 +242,20 @@ def solve_loads(
     last = while_loop(unfinished, iterate, _LoadIteration(none, none, none, 0.0, np.inf, 0.0, 0.0 > 1.0))
     is_solution = logical_and(last.done, last.feedback < 1)
 
-    def paradox() -> NonIdealForceError:
+    def failure() -> NonIdealForceError:
+        names = ", ".join(repr(c.name) for c in laws.laws)
+        if last.feedback < 1:
+            return NonIdealForceError(
+                f"the friction forces of {names} were not found in {ITERATIONS} iterations: the loads still "
+                f"change by {float(last.change):.3g} of their size; give the hard constraints a softness"
+            )
         return NonIdealForceError(
-            f"the friction forces of {', '.join(repr(c.name) for c in laws.laws)} have no solution, or more "
+            f"the friction forces of {names} have no solution, or more "
             f"than one, in this state: the feedback of friction on the load is {float(last.feedback):.3g} "
             "(Painleve paradox, or jamming); lower the coefficient of friction"
         )
 
-    raise_if(logical_not(is_solution), paradox)
+    raise_if(logical_not(is_solution), failure)
     return last.assumed, is_solution
 
 

@@ -250,7 +250,7 @@ def _solution_with_friction(
         found = solved(loads).solution
         return np.array([_load(law, rows, state, found) for law in laws.laws])
 
-    loads, is_solution = solve_loads(laws, found_loads)
+    loads, is_solution = solve_loads(laws, found_loads, rows)
     if isinstance(options["start"], KnownSolution):
         loads = differentiated_loads(loads, found_loads)
     last = solved(loads)

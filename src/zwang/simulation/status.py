@@ -54,7 +54,7 @@ FAILURE_REASONS = (
     ),
     FailureReason(
         "no_working_force",
-        "no force, or more than one force, satisfies the law of a non-ideal constraint",
+        "no force, or more than one force, satisfies the law of a non-ideal constraint, or it was not found",
         "reduce the friction, give its constraint a softness, or replace a formula for friction, which has "
         "no value at rest, by zw.CoulombFriction",
     ),
