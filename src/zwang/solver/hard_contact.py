@@ -437,11 +437,14 @@ def _restart(
 def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactProblem, MutableArray]:
     """The problem of rows in their own units, scaled, and the factors (n,) by which scaled forces are forces.
 
-    p: with any G and g, which are overwritten, and any `coupled`. friction (n,): 1 for the first row of a
-    block, the friction coefficient of a tangential row, 0 for an unused row. The factor of row i is
-    friction_i D, where 1 / D^2 is the mean of the diagonal of G in the block, weighted by friction^2.
+    p: with the lower triangle of any G and with any g, which are overwritten, and any `coupled`. friction
+    (n,): 1 for the first row of a block, the friction coefficient of a tangential row, 0 for an unused row.
+    The factor of row i is friction_i D, where 1 / D^2 is the mean of the diagonal of G in the block, weighted
+    by friction^2.
     """
     w = p.width
+    whole = [(i, j) for i in range(w) for j in range(w)]
+    triangle = [(i, j) for i, j in whole if j <= i]
 
     def factors(k: Any, carry: Any) -> Any:
         scale, lower, upper = carry
@@ -459,17 +462,16 @@ def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactPr
         G, g, coupled = carry
         g = p.with_block(g, I, [x * y for x, y in zip(p.block(g, I), p.block(scale, I), strict=True)])
 
-        def column(J: Any, carry: Any) -> Any:
-            G, coupled = carry
-            size: Any = 0.0
-            for i in range(w):
-                for j in range(w):
-                    k, l = w * I + i, w * J + j
-                    x = scale[k] * G[k, l] * scale[l]
-                    G, size = G.set((k, l), x), size + absolute(x)
-            return G, coupled.set((I, J), where(size > 0, 1.0, 0.0))
+        def block(J: Any, carry: Any, entries: list[tuple[int, int]] = whole) -> Any:
+            G, coupled, size = *carry, 0.0
+            for i, j in entries:
+                k, l = w * I + i, w * J + j
+                x = scale[k] * G[k, l] * scale[l]
+                G, size = G.set((k, l), x).set((l, k), x), size + absolute(x)
+            is_coupled = where(size > 0, 1.0, 0.0)
+            return G, coupled.set((I, J), is_coupled).set((J, I), is_coupled)
 
-        G, coupled = fori_loop(0, p.count, column, (G, coupled))
+        G, coupled = block(I, fori_loop(0, I, block, (G, coupled)), triangle)
         return G, g, coupled
 
     G, g, coupled = fori_loop(0, p.count, row, (p.G, p.g, p.coupled))

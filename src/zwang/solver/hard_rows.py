@@ -306,7 +306,7 @@ def _delassus_matrix(
     last: MutableArray,
     count: Any,
 ) -> MutableArray:
-    """A = X D^-1 X^T + R."""
+    """The lower triangle of A = X D^-1 X^T + R."""
     size, nv = X.shape
 
     def row(i: Any, A: MutableArray) -> MutableArray:
@@ -315,7 +315,7 @@ def _delassus_matrix(
         def entry(j: Any, A: MutableArray) -> MutableArray:
             together = logical_and(first[i] <= last[j], first[j] <= last[i])
             x = cond(together, lambda: sum(a * X[j, e] for e, a in enumerate(scaled)), lambda: 0.0)
-            return A.set((i, j), x).set((j, i), x)
+            return A.set((i, j), x)
 
         A = fori_loop(0, i + 1, entry, A)
         return A.set((i, i), A[i, i] + R[i])
