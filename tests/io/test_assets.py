@@ -302,6 +302,36 @@ def test_meshes_of_attached_models_are_their_own(tmp_path: Path) -> None:
     assert sorted(masses) == pytest.approx([1, 2])
 
 
+@pytest.mark.parametrize("strips", [False, True])
+def test_the_folders_in_file_names_are_removed_with_strippath(tmp_path: Path, strips: bool) -> None:
+    """Those of the main model, of an included document and of an attached model, whose own attribute does not
+    count; each file is of another size, and the right ones are those of MuJoCo.
+    """
+    mesh_in(tmp_path / "inc")
+    tetrahedron = (tmp_path / "inc" / "t.obj").read_text()
+    for size, folder in enumerate((".", "cad", "inc", "inc/cad", "part", "part/cad"), 1):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name in ("t.obj", "u.obj"):
+            (tmp_path / folder / name).write_text(tetrahedron.replace("v 1", f"v {size}"))
+    (tmp_path / "inc" / "inc.xml").write_text(
+        '<mujoco><asset><mesh name="u" file="cad/u.obj"/></asset></mujoco>'
+    )
+    body = '<body name="{0}"><freejoint/><geom type="mesh" mesh="{0}" density="6"/></body>'
+    (tmp_path / "part" / "part.xml").write_text(
+        f'<mujoco><compiler strippath="{str(not strips).lower()}"/><asset><mesh name="t" file="cad/t.obj"/>'
+        f"</asset><worldbody>{body.format('t')}</worldbody></mujoco>"
+    )
+    path, mark = tmp_path / "model.xml", "\\" if strips else "/"
+    path.write_text(
+        f'<mujoco><compiler strippath="{str(strips).lower()}"/><include file="inc/inc.xml"/><asset>'
+        f'<mesh name="t" file="cad{mark}t.obj"/><model name="part" file="part/part.xml"/></asset><worldbody>'
+        f'{body.format("t")}{body.format("u")}<attach model="part" body="t" prefix="p"/></worldbody></mujoco>'
+    )
+    masses = mujoco.MjModel.from_xml_path(str(path)).body_mass[1:]
+    assert masses[[0, 2]] == pytest.approx([1, 5] if strips else [2, 6])
+    assert [body.mass for body in zw.load(path).bodies] == pytest.approx(masses.tolist())
+
+
 def test_files_that_mujoco_would_confuse_are_told(tmp_path: Path) -> None:
     """A file of an included document in a folder, and one that the model has in a folder of this name."""
     for folder in ("meshes", "meshes/sub", "sub"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import posixpath
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,7 @@ def read_model_files(
     roots = replace(AssetRoots.of(path, asset_dirs), argument="asset_dirs")
     reader = _FileReader(files, roots)
     reader.visit_model(root, (), PurePosixPath())
+    reader.read_assets()
     files.assets = reader.short | files.assets
     return files
 
@@ -88,9 +90,12 @@ class _Assets:
     """The folders of meshes and height fields, by tag, that the compiler elements of a model declare, and
     the elements that name their files: (element, folder of its document).
 
+    model: the folder of the model. strips: whether the compiler elements remove the folders from file names.
     Included documents belong to the model: the last compiler element counts for the elements of all.
     """
 
+    model: PurePosixPath
+    strips: bool = False
     folders: dict[str, str] = field(default_factory=dict)
     elements: list[tuple[Element, PurePosixPath]] = field(default_factory=list)
 
@@ -102,15 +107,29 @@ class _FileReader:
         self.files, self.roots = files, roots
         self.models = 0
         self.elements = self.copies = 0
+        self.assets: list[_Assets] = []  # of the models, the main one first
         self.paths: dict[str, Path] = {}  # of the assets, by their names
         self.short: dict[str, bytes] = {}  # the assets by their names without the folders of documents
 
     def visit_model(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath) -> None:
-        """Read the files of a model with a compiler element of its own: the given one, or an attached one."""
-        assets = _Assets()
+        """Read the documents of a model with a compiler element of its own: the given one, or an attached
+        one.
+        """
+        assets = _Assets(folder)
+        self.assets.append(assets)
         self._visit(root, chain, folder, assets)
-        for element, inner in assets.elements:
-            self._asset(element, assets.folders.get(element.name, ""), inner, folder)
+
+    def read_assets(self) -> None:
+        """Read the meshes and height fields of all models. As in MuJoCo, it is the main one that says whether
+        the folders in the names of their files are removed.
+        """
+        strips = self.assets[0].strips
+        for assets in self.assets:
+            for element, folder in assets.elements:
+                file, inner = element.attributes["file"], assets.folders.get(element.name, "")
+                if strips:  # also of the folder of an included document
+                    file, folder = re.split(r"[/\\]", file)[-1], assets.model
+                self._asset(element, file, inner, folder, assets.model)
 
     def _visit(self, root: Element, chain: tuple[str, ...], folder: PurePosixPath, assets: _Assets) -> None:
         """Validate a document and read those that it names; `chain` are the documents that include it."""
@@ -121,6 +140,8 @@ class _FileReader:
             _check_sizes(element)
             if element.name == "compiler":
                 assets.folders |= _folders(element)
+                if "strippath" in element.attributes:
+                    assets.strips = element.attributes["strippath"] == "true"
             if "name" in element.attributes:
                 location = f"{element.source}, line {element.line}"
                 self.files.locations.setdefault((_kind(element), element.attributes["name"]), location)
@@ -140,7 +161,7 @@ class _FileReader:
         self.models += 1
         if self.models > MOST_MODELS:
             raise element.error(f"{element.title}: too many included models; the limit is {MOST_MODELS}")
-        path = self._find(element, name, folder)
+        path = self._find(element, name, folder, assets.model)
         data = read_bytes(path, element.location, largest=LARGEST_DOCUMENT)
         key = str(folder / name)
         document = parse(data, name)
@@ -152,7 +173,9 @@ class _FileReader:
         else:
             self._visit(document, *inside, assets)
 
-    def _asset(self, element: Element, inner: str, folder: PurePosixPath, model: PurePosixPath) -> None:
+    def _asset(
+        self, element: Element, file: str, inner: str, folder: PurePosixPath, model: PurePosixPath
+    ) -> None:
         """Read the file of a mesh or height field; inner: the folder of such files, folder, model: those of
         its document and of its model.
 
@@ -161,10 +184,10 @@ class _FileReader:
         normalised, as MuJoCo compares them so. Where it finds no such name, MuJoCo takes any file of the same
         name in another folder.
         """
-        name = posixpath.normpath(PurePosixPath(inner) / element.attributes["file"])
+        name = posixpath.normpath(PurePosixPath(inner) / file)
         within = PurePosixPath(posixpath.relpath(folder, model))
-        key = posixpath.normpath(model / inner / within / element.attributes["file"])
-        path = self._find(element, name, folder).resolve()
+        key = posixpath.normpath(model / inner / within / file)
+        path = self._find(element, name, folder, model).resolve()
         if self.paths.setdefault(key, path) != path and self.files.assets[key] != read_bytes(
             path, element.location, largest=LARGEST_MESH
         ):
@@ -186,14 +209,14 @@ class _FileReader:
             _check_heights(element, data)
         return data
 
-    def _find(self, element: Element, name: str, folder: PurePosixPath) -> Path:
+    def _find(self, element: Element, name: str, folder: PurePosixPath, model: PurePosixPath) -> Path:
+        """The file of that name in the folder of the model, or else in that of the document."""
         where = f"{element.location}: {element.title}"
         if "\\" in name:
             raise LoadError(f"{where}: the file name {name!r} has a backslash; write / between folders")
         check_length(name, where)
-        if str(folder) != "." and not (self.roots.model / name).exists():
-            name = str(folder / name)  # relative to the including file
-        return self.roots.find(name, where)
+        base = model if (self.roots.model / model / name).exists() else folder
+        return self.roots.find(name if str(base) == "." else str(base / name), where)
 
     def _count(self, root: Element) -> None:
         """Count the elements of a document, and the copies that its replicates make of them.
