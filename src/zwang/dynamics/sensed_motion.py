@@ -174,14 +174,15 @@ def subtree_bodies(mechanism: Mechanism, body: str) -> set[str]:
 def subtree_value(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeSensor) -> np.ndarray:
     """Centre of mass of a subtree, its velocity, or the angular momentum about it, in world axes.
 
-    Where the subtree has no mass, the centre is that of the body, and the other values are zero.
+    Where the subtree has no mass, the centre is that of the body alone, where its `com` has it, and the other
+    values are zero.
     """
     names = subtree_bodies(mechanism, sensor.body)
     solids = [s for s in kinematics.tree.rigid_bodies if s.body in names]
     mass: Any = sum((s.mass for s in solids), start=0)
     centres = [kinematics.placement_pose(s.placement).p for s in solids]
     if not solids:
-        return _centre_without_mass(kinematics, sensor)
+        return _centre_without_mass(mechanism, kinematics, sensor)
     centre = sum((s.mass * c for s, c in zip(solids, centres, strict=True)), start=np.zeros(3, int)) / mass
     if sensor.kind == "mass_centre":
         return centre
@@ -196,10 +197,11 @@ def subtree_value(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeS
     return total
 
 
-def _centre_without_mass(kinematics: Kinematics, sensor: SubtreeSensor) -> np.ndarray:
+def _centre_without_mass(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeSensor) -> np.ndarray:
     if sensor.kind != "mass_centre":
         return np.zeros(3, int)
-    return kinematics.frame_pose(sensor.body).p
+    R, p = kinematics.frame_pose(sensor.body)
+    return p if sensor.body == "world" else p + R @ np.array(mechanism.body(sensor.body).com)
 
 
 # --------------------------------------------------------------------------------------------------- cameras

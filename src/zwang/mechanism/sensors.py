@@ -285,6 +285,7 @@ class SubtreeSensor(Sensor):
     """A quantity of a body and its descendants, in world axes.
 
     kind: "mass_centre" [m], its "linear_velocity" [m/s], or "angular_momentum" about it [kg m^2/s].
+    Without mass, the centre is that of the body alone, where its `com` has it, and the others are zero.
     """
 
     kind: str
