@@ -218,6 +218,35 @@ def test_contacts_in_the_gap_are_sensed(shape, count):
     )
 
 
+@pytest.mark.parametrize("reduce", ["none", "maxforce"])
+def test_contacts_of_one_pair_are_sensed_before_those_of_the_next(reduce):
+    """Also of a box that stands on its high-numbered corners; the forces of contacts that separate are all
+    zero.
+    """
+    text = f"""<mujoco><worldbody><geom name="floor" type="plane" size="0 0 1"/>
+      <body pos="0 0 .099" euler="180 0 0"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+      <body pos="1 0 .098"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody>
+      <sensor><contact geom1="floor" num="8" data="dist pos" reduce="{reduce}"/></sensor></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qvel[[2, 8]] = 5
+    mujoco.mj_forward(model, data)
+    values = zw.sensors(read_mjcf("boxes.xml", text=text), data.qpos, data.qvel)
+    np.testing.assert_allclose(values["sensor0"], data.sensordata, atol=1e-12)
+
+
+def test_the_centre_of_a_subtree_without_mass_is_that_of_its_body():
+    text = """<mujoco><worldbody><body pos="0 0 .3"><joint axis="0 1 0"/><geom size=".1"/>
+      <body name="tool" pos=".1 0 0"><inertial pos="0 .2 .1" mass="0" diaginertia="0 0 0"/></body></body>
+      </worldbody><sensor><subtreecom body="tool"/></sensor></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos[:] = 0.3
+    mujoco.mj_forward(model, data)
+    values = zw.sensors(read_mjcf("tool.xml", text=text), data.qpos, data.qvel)
+    np.testing.assert_allclose(values["sensor0"], data.sensordata, atol=1e-12)
+
+
 WELDED = """<mujoco><option iterations="300" tolerance="1e-15" gravity="1 2 -9"/><worldbody>
 <site name="w" pos="0 .2 1"/><site name="w2" pos=".3 .5 .2"/>
 <body name="post" pos=".2 .9 .1" euler="10 0 20"><geom size=".02"/><site name="p" pos=".1 0 .2"/></body>

@@ -60,7 +60,9 @@ def _candidates(
     """The contacts whose shapes match, with their direction."""
     one, two = (_shapes_of(mechanism, part) for part in (sensor.first, sensor.second))
     found = []
+    starts: dict[int, int] = {}  # the number of the first contact of each pair
     for k, (pair, contact) in enumerate(contacts):
+        start = starts.setdefault(id(pair), k)
         regular = _is_among(one, pair.a) and _is_among(two, pair.b)
         reverse = _is_among(one, pair.b) and _is_among(two, pair.a)
         if not regular and not reverse:
@@ -69,21 +71,20 @@ def _candidates(
         if sensor.zone is not None and sensor.frame is not None:
             pose = kinematics.frame_pose(sensor.frame)
             matches = logical_and(matches, is_inside(sensor.zone, pose, contact.position))
-        found.append(_Match(matches, not regular, contact, k + _order_in_pair(kinematics, pair, contact)))
+        order = 2 * start + _order_in_pair(kinematics, pair, contact, k - start)
+        found.append(_Match(matches, not regular, contact, order))
     return found
 
 
-def _order_in_pair(kinematics: Kinematics, pair: Pair, contact: ContactState) -> Any:
-    """What orders the contacts of one pair as MuJoCo does: of a box on a plane the number of the corner, as a
-    difference from the number in the pair.
+def _order_in_pair(kinematics: Kinematics, pair: Pair, contact: ContactState, number: int) -> Any:
+    """What orders the contacts of one pair as MuJoCo does, below twice their number: the number in the pair,
+    and of a box on a plane, with at most four contacts, that of the corner, of eight.
     """
     if pair.kinds != ("plane", "box"):
-        return 0
+        return number
     R, p = kinematics.placement_pose(pair.b.placement)
     corner = R.T @ (contact.position + contact.frame[0] * (contact.distance / 2) - p)
-    bits = [where(less(0, x), 2**i, 0) for i, x in enumerate(corner)]
-    number = sum(bits, start=0)  # k or 7 - k for the contact k of the pair
-    return number - where(less(number, 3.5), number, 7 - number)
+    return sum((where(less(0, x), 2**i, 0) for i, x in enumerate(corner)), start=0)
 
 
 def _shapes_of(mechanism: Mechanism, part: tuple[str, str] | None) -> tuple[str, set[str]] | None:
