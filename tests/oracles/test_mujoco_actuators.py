@@ -1,10 +1,12 @@
 """Kinds of actuators, against the motions of MuJoCo."""
 
+import mujoco
+import numpy as np
 import pytest
 
 import zwang as zw
 from tests.oracles.mujoco_runs import assert_derivatives_are_differences, assert_runs_equal, option
-from zwang.errors import DescriptionError
+from zwang.errors import DescriptionError, LoadError
 
 COMPENSATED = """<mujoco>{option}<worldbody>
   <body gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"/>
@@ -190,3 +192,32 @@ def test_identification_refuses_a_tendon_with_an_actuator_range():
 def test_the_actuator_range_of_a_tendon_contains_zero(ends):
     with pytest.raises(DescriptionError, match="actuator_range of tendon 't'"):
         zw.Tendon("t", joints={"a": 1}, actuator_range=ends)
+
+
+LENGTH_RANGES = """<mujoco><compiler>
+  <lengthrange accel=".1" timeconst=".6" {options}/></compiler>
+  <worldbody><body><joint name="j" type="slide" axis="1 0 0" range="-1 1"/><geom size=".1"/></body>
+  </worldbody>
+  <actuator><muscle joint="j" force="100"/><muscle joint="j" lengthrange="0 1"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "options", ['inttotal="60" interval="3"', 'inttotal="60" timestep="5e-4" interval="1"']
+)
+def test_length_ranges_are_found_with_the_options_of_the_file(options):
+    text = LENGTH_RANGES.format(options=options)
+    expected = mujoco.MjModel.from_xml_string(text).actuator_lengthrange
+    assert expected[0] == pytest.approx([-1, 1], abs=1e-3)
+    found = [force.muscle.length_range for force in zw.load("arm.xml", text=text).forces]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("options", ['inttotal="inf"', 'inttotal="1e6"', 'timestep="1e-9"'])
+def test_length_ranges_that_take_hours_are_refused(options):
+    text = LENGTH_RANGES.format(options=options)
+    with pytest.raises(
+        LoadError, match=r"arm.xml, line 2.*<lengthrange>: the length ranges .*2 x 1 x inttotal"
+    ):
+        zw.load("arm.xml", text=text)
+    no_muscle = text.replace('<muscle joint="j" force="100"/>', "")
+    assert zw.load("arm.xml", text=no_muscle).forces[0].muscle.length_range == (0, 1)

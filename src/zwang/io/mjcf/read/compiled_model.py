@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from zwang.io.mjcf.read.model_files import Files, to_text
 from zwang.io.mjcf.read.pid_plugins import PidPlugins, replaced_pid_plugins
 from zwang.mechanism.report import Note
 
+MOST_RANGE_STEPS = 10_000_000  # to find length ranges; each takes MuJoCo 3 to 30 microseconds
 # Lists of a spec without effect on the motion; they are noted and deleted before the compilation.
 _WITHOUT_EFFECT = ("textures", "skins", "numerics", "tuples", "texts")
 _OMITTED_ELEMENTS = frozenset(
@@ -145,6 +147,7 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     with _recorded_warnings(messages):
         spec = _parsed(files, text, notes)
         _delete_elements_without_effect(spec, files, notes)
+        _check_length_ranges(spec, files)
         _spare_unused_meshes(spec)
         try:
             model = spec.compile()
@@ -224,9 +227,34 @@ def _delete_elements_without_effect(spec: Any, files: Files, notes: list[Note]) 
     spec.nuserdata = spec.nkey = 0
     for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
         setattr(spec, f"nuser_{kind}", -1)
-    ranges = spec.compiler.LRopt  # the length ranges of muscles, which MuJoCo determines by simulation
-    ranges.inttotal, ranges.interval = min(ranges.inttotal, 10.0), min(ranges.interval, 2.0)
-    ranges.timestep = max(ranges.timestep, 1e-3)
+
+
+def _check_length_ranges(spec: Any, files: Files) -> None:
+    """Raises LoadError if MuJoCo would simulate for minutes or hours to find the length ranges of muscles."""
+    ranges = spec.compiler.LRopt
+    simulated = sum(_range_is_simulated(actuator, ranges) for actuator in spec.actuators)
+    step = ranges.timestep if ranges.timestep > 0 else spec.option.timestep
+    if not simulated:
+        return
+    steps = 2 * simulated * (ranges.inttotal / step if step > 0 else math.inf)
+    if steps > MOST_RANGE_STEPS:
+        found = next((element for element in files.elements() if element.name == "lengthrange"), None)
+        where = files.source if found is None else f"{found.location}: {found.title}"
+        raise LoadError(
+            f"{where}: the length ranges of actuators take {steps:.3g} steps of simulation, which are 2 x "
+            f"{simulated} x inttotal {ranges.inttotal:g} s / timestep {step:g} s; the limit is "
+            f"{MOST_RANGE_STEPS:,}. Reduce inttotal, increase timestep, or give the actuators a lengthrange"
+        )
+
+
+def _range_is_simulated(actuator: Any, ranges: Any) -> bool:
+    """Whether MuJoCo may find the length range of the actuator by a simulation, with the options `ranges`."""
+    if ranges.useexisting and actuator.lengthrange[0] < actuator.lengthrange[1]:
+        return False
+    modes = numbers_of(mujoco.mjtLRMode)
+    kinds = {modes.mjLRMODE_NONE: (), modes.mjLRMODE_MUSCLE: ("MUSCLE",)}.get(ranges.mode, ("MUSCLE", "USER"))
+    words = (kind.name.rpartition("_")[2] for kind in (actuator.gaintype, actuator.biastype))
+    return ranges.mode == modes.mjLRMODE_ALL or any(word in kinds for word in words)
 
 
 def _spare_unused_meshes(spec: Any) -> None:
