@@ -511,7 +511,27 @@ def test_what_is_not_set_keeps_its_bits(dtype):
         worlds.step()
         alone.step()
         assert np.array_equal(worlds.q, alone.q) and np.array_equal(worlds.time, alone.time)
-    assert worlds.time.tolist() == (np.full(2, 1041, dtype) * 0.001).tolist()
+    assert worlds.time.tolist() == [1041 * 0.001] * 2
+
+
+@pytest.mark.parametrize("count", [1, 19])
+def test_the_clock_of_single_precision_does_not_stop(count):
+    """2^24 is the last whole number with a successor; times are those of double precision."""
+    h = 1e-4
+    bead = zw.Mechanism("bead", [zw.Body("bead", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)])
+    single, double = (
+        zw.Worlds(bead, count, step=h, dtype=dtype, observe=lambda s: {"time": s.time})
+        for dtype in ("float32", "float64")
+    )
+    starts = h * np.array([0, -3, 0.25, 2**20 - 1, 2**24 - 5, 2.0**36])
+    for start in starts:
+        for each in (single, double):
+            each.set(time=start)
+            each.step(substeps=2**20 + 7)
+        np.testing.assert_allclose(single.time, double.time, rtol=1e-12)
+        np.testing.assert_allclose(single.observation["time"], double.time, rtol=2**-23)
+    single.reset([0])
+    assert single.time[0] == 0 and np.all(single.time[1:] == double.time[1:])
 
 
 @pytest.mark.parametrize("count", [8, 11, 24])

@@ -27,6 +27,7 @@ from zwang.scalar import (
     where,
     zeros,
 )
+from zwang.simulation.clock import advanced_clock, clock_time
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.sleeping import all_asleep, largest_number
@@ -114,13 +115,13 @@ class StepProgram:
     ) -> dict[str, Any]:  # fmt: skip
         """The state after the step, by the names of the arguments, and the outputs.
 
-        q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,):
-        the number of steps so far, from which the time follows; status (1,): the status of the world (see
-        `simulation.status`); both are given, or neither. time (1,) [s]: of a step without a clock. params:
-        an array (1,) for each symbol. carried: see `CarriedState`; without it no body sleeps. solver (3,):
-        the monitor of the solver's status, see `simulation.solver_status`. stage: the array of the `Stage` of
-        the last state derivative and of its control, for worlds with a status. Clock, status, time, solver
-        and stage are returned if they are given.
+        q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,) or
+        (2,): the number of steps so far, from which the time follows (see `simulation.clock`); status (1,):
+        the status of the world (see `simulation.status`); both are given, or neither. time (1,) [s]: of a
+        step without a clock. params: an array (1,) for each symbol. carried: see `CarriedState`; without it
+        no body sleeps. solver (3,): the monitor of the solver's status, see `simulation.solver_status`.
+        stage: the array of the `Stage` of the last state derivative and of its control, for worlds with a
+        status. Clock, status, time, solver and stage are returned if they are given.
 
         Raises SimulationError where bodies cannot sleep, for outputs of a world with a status, for a `stage`
         of steps that are divided at impacts or stops of sliding, and without clock and time if a constraint
@@ -132,7 +133,7 @@ class StepProgram:
             )
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, model = State(q, v, z), settings.constraint_model
-        t = clock[0] * self.h if clock is not None else None if time is None else time[0]
+        t = clock_time(clock, self.h) if clock is not None else None if time is None else time[0]
         runs = status is None or equal(status[0], NONE)
         trees = settings.sleep.count if settings.sleep else 0
         sleep = carried.state(trees, largest_number(trees)) if carried and trees else None
@@ -222,13 +223,13 @@ def _valid_or_nan(after: StepResult) -> dict[str, Any]:
 
 
 def _valid_or_before(clock: Any, status: Any, before: State, after: StepResult, runs: Any) -> dict[str, Any]:
-    """The state after a step and the clock plus one; for a world that fails now, or failed before, the state
-    before.
+    """The state after a step and the clock one step later; for a world that fails now, or failed before, the
+    state before.
     """
     valid = logical_and(runs, equal(after.status, NONE))
     q, v, z = (where(valid, new, old) for new, old in zip(after.state, before, strict=True))
     return {
-        "clock": np.array([clock[0] + where(valid, 1, 0)]),
+        "clock": advanced_clock(clock, valid),
         "status": np.array([where(runs, after.status, status[0])]),
         "q": q,
         "v": v,

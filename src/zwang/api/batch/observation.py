@@ -13,6 +13,7 @@ from zwang.constraint.context import StepForm
 from zwang.errors import ArgumentError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.clock import clock_time
 from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import control_names
 
@@ -29,13 +30,15 @@ class _LastStageAsked(Exception):
 class ObservedState(NamedTuple):
     """An observation as functions of arrays, to be traced.
 
-    step: how steps close hard constraints. names: of the parameters. commands: the shape of each command, by
-    name. layout: the shape of each value, by name, which is entered when `of_state` is traced.
+    step: how steps close hard constraints. names: of the parameters. clock: the numbers of the clock.
+    commands: the shape of each command, by name. layout: the shape of each value, by name, which is entered
+    when `of_state` is traced.
     """
 
     mechanism: Mechanism
     step: StepForm
     names: tuple[str, ...]
+    clock: int
     observe: Observation
     commands: Mapping[str, tuple[int, ...]]
     layout: dict[str, tuple[int, ...]]
@@ -44,12 +47,12 @@ class ObservedState(NamedTuple):
     def sizes(self) -> dict[str, int]:
         """The sizes of the arguments of `of_state`."""
         commands = {f"command {name}": array_size(shape) for name, shape in self.commands.items()}
-        return state_sizes(self.mechanism, self.names) | commands
+        return state_sizes(self.mechanism, self.names, self.clock) | commands
 
     def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
         m, named = self._substituted(given)
-        view = self._view(m, (clock[0] * self.step.size, q, v, z, u), **named)
+        view = self._view(m, (clock_time(clock, self.step.size), q, v, z, u), **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
         return {f"observation {name}": np.ravel(x) for name, x in values.items()}
@@ -62,7 +65,7 @@ class ObservedState(NamedTuple):
 
         def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
             m, named = self._substituted(given)
-            state = (clock[0] * self.step.size, q, v, z, u)
+            state = (clock_time(clock, self.step.size), q, v, z, u)
             before = self._view(m, state, last_stage=asked, **named)
             view = self._view(m, state, before=before, last_stage=asked, **named)
             return observed_values(self.observe(view))
@@ -88,7 +91,7 @@ class ObservedState(NamedTuple):
         """
         *given, q0, v0, z0, stage, stage0 = others
         m, named = self._substituted(given)
-        t = clock[0] * self.step.size
+        t = clock_time(clock, self.step.size)
 
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])
@@ -129,9 +132,9 @@ class ObservedState(NamedTuple):
         return m, {"params": params, "commands": commands}
 
 
-def state_sizes(m: Mechanism, names: Sequence[str]) -> dict[str, int]:
-    """The sizes of the arrays of a world's state, control and parameters."""
-    sizes = {"clock": 1, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
+def state_sizes(m: Mechanism, names: Sequence[str], clock: int) -> dict[str, int]:
+    """The sizes of the arrays of a world's state, control and parameters; clock: that of the clock."""
+    sizes = {"clock": clock, "q": m.nq, "v": m.nv, "z": len(activations(m)), "u": len(control_names(m))}
     return sizes | {f"parameter {name}": 1 for name in names}
 
 

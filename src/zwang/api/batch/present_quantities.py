@@ -10,6 +10,7 @@ from zwang.api.analysis.contacts import flat_contacts
 from zwang.api.batch.observation import state_sizes, substituted
 from zwang.constraint.context import StepForm
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.clock import clock_time
 from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 
 SENSORS, CONTACTS = "sensors", "contacts"
@@ -18,18 +19,19 @@ SENSORS, CONTACTS = "sensors", "contacts"
 class PresentQuantities(NamedTuple):
     """Functions of the arrays of a world's state, to be traced.
 
-    step: how steps close hard constraints. names: of the parameters. Accelerations and forces are those of
-    the state under the control, by Gauss's principle.
+    step: how steps close hard constraints. names: of the parameters. clock: the numbers of the clock.
+    Accelerations and forces are those of the state under the control, by Gauss's principle.
     """
 
     mechanism: Mechanism
     step: StepForm
     names: tuple[str, ...]
+    clock: int
 
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes of the arguments."""
-        return state_sizes(self.mechanism, self.names)
+        return state_sizes(self.mechanism, self.names, self.clock)
 
     def sensors(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *params: Any) -> dict[str, np.ndarray]:
         """The values of all sensors, one after the other."""
@@ -44,4 +46,4 @@ class PresentQuantities(NamedTuple):
 
     def _state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any) -> SensedState:
         m, _ = substituted(self.mechanism, self.names, params)
-        return SensedState(m, clock[0] * self.step.size, q, v, z, u, self.step)
+        return SensedState(m, clock_time(clock, self.step.size), q, v, z, u, self.step)

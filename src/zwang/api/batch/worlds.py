@@ -34,13 +34,14 @@ from zwang.api.compilation.programs import WARM_START, compile_function
 from zwang.api.functions.sensor_functions import by_sensor
 from zwang.api.runs.compiled_rollout import step_function
 from zwang.compiler.runtime.bound_rollout import Rollout
-from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.compiler.runtime.compiled_function import CompiledFunction, execution_settings
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import mocap_values
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.clock import clock_of, clock_size, clock_times
 from zwang.simulation.controls import check_input_names, control_names
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.contact_forces import contact_labels
@@ -64,7 +65,8 @@ class Worlds:
     mechanism: may have symbols, whose values `params` gives for each world. count: number of worlds, at
     least 1. step: step size [s], by default that of the mechanism's options. integrator: "euler",
     "implicitfast", "implicit" or "rk4", by default that of the options. dtype: "float64" (default) or
-    "float32". threads: the largest number for a call, by default one for each core.
+    "float32", in which the programs see the time with 24 bits. threads: the largest number for a call, by
+    default one for each core.
     params: a number or (count,) for each symbol, by symbol or by name.
     observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
     with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
@@ -125,7 +127,8 @@ class Worlds:
         self.random = np.random.default_rng(seed)
         self._observe, self._reduction = observe, coordinate_reduction
         self._first_commands = checked_commands(commands)
-        self._settings = {"dtype": dtype, "threads": threads}
+        name, _, _ = execution_settings(dtype, None, threads)
+        self._settings = {"dtype": name, "threads": threads}
         start = initial_state(mechanism, worlds=self.count, params=params)
         self._compile()
         warn_of_small_friction(mechanism, self._step.dtype)
@@ -226,7 +229,8 @@ class Worlds:
         self.q[chosen], self.v[chosen], self.activation[chosen] = new_q, new_v, new_z
         self.control[chosen] = new_u
         if time is not None:
-            self._state["clock"][chosen, 0] = new_t / self.step_size
+            clock = self._state["clock"]
+            clock[chosen] = clock_of(new_t / self.step_size, clock.shape[1])
         if any(part is not None for part in (q, v, activation, time)):
             self._set_stage(chosen)
         if q is not None and (trees := sleeping_trees(m)):
@@ -238,8 +242,8 @@ class Worlds:
 
     @property
     def time(self) -> np.ndarray:
-        """The time (count,) of each world [s], a copy."""
-        return self._state["clock"][:, 0] * self.step_size
+        """The time (count,) of each world [s], a copy in double precision."""
+        return clock_times(self._state["clock"], self.step_size)
 
     @property
     def status(self) -> np.ndarray:
@@ -317,7 +321,7 @@ class Worlds:
         """The array or the arrays of a function of `PresentQuantities` for all worlds."""
         if kind not in self._present:
             m, form = self.mechanism, step_form(self.step_size, self.integrator)
-            quantities = PresentQuantities(m, form, tuple(m.symbols))
+            quantities = PresentQuantities(m, form, tuple(m.symbols), clock_size(self._step.dtype))
             function = compile_function(getattr(quantities, kind), quantities.sizes, **self._settings)
             self._present[kind] = function
         function = self._present[kind]
@@ -392,6 +396,7 @@ class Worlds:
         use.
         """
         m, names = self.mechanism, tuple(self.mechanism.symbols)
+        clock = clock_size(self._settings["dtype"])
         program = StepProgram(m, self.step_size, self.integrator, coordinate_reduction=self._reduction)
         with_stage = False
         self._present: dict[str, CompiledFunction] = {}
@@ -401,13 +406,13 @@ class Worlds:
         if self._observe is not None:
             shapes = {name: x.shape for name, x in self._first_commands.items()}
             form = step_form(self.step_size, self.integrator)
-            observed = ObservedState(m, form, names, self._observe, shapes, self._layout)
+            observed = ObservedState(m, form, names, clock, self._observe, shapes, self._layout)
             sizes = observed.sizes
             self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
             with_stage = observed.asks_for_last_stage()
             sizes = observed.sizes_after_step(with_stage)
             self._observation_after_step = compile_function(observed.after_step, sizes, **self._settings)
-        function, sizes = step_function(program, names, with_stage)
+        function, sizes = step_function(program, names, with_stage, clock)
         self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
 
     def _allocate(self, start: InitialState) -> None:

@@ -318,9 +318,10 @@ class CompiledMechanism(CompiledDerivatives):
 
         q0: (..., nq). v0: (..., nv). control: (..., inputs), constant; with one more axis than q0,
         (..., steps, inputs), one row for each step. steps: number of steps. every: k, default 1. time:
-        (...) [s], at the beginning, default 0. activation, step, integrator, coordinate_reduction, embedding,
-        outputs: as for `step`; the solver's status is the worst one of the k steps, and forces are those of
-        the last of them.
+        (...) [s], at the beginning, default 0; in single precision h is added to a rounded time, whose
+        relative error grows to `steps` / 2^24: compute many steps in parts, and give each its time.
+        activation, step, integrator, coordinate_reduction, embedding, outputs: as for `step`; the solver's
+        status is the worst one of the k steps, and forces are those of the last of them.
 
         All steps run in compiled code. They are those of `step`: bitwise for a mechanism without soft
         constraints, limits, friction and contacts; otherwise to the solver's tolerance, as each step is

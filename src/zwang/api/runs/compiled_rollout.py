@@ -82,14 +82,15 @@ def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
 
 
 def step_function(
-    program: StepProgram, params: Names, with_stage: bool = False
+    program: StepProgram, params: Names, with_stage: bool = False, clock: int = 1
 ) -> tuple[Callable[..., Any], dict[str, int]]:
     """The step as a function of arrays (clock, status, q, v, z, monitor, stage, u, parameters), to be traced,
     and their sizes; the monitor of the solver's status is there if something is solved.
 
-    with_stage: whether the `Stage` of the last state derivative is a part of the state.
+    with_stage: whether the `Stage` of the last state derivative is a part of the state. clock: the numbers of
+    the clock, see `clock_size`.
     """
-    sizes = {"clock": 1, "status": 1, **_sizes(program.mechanism, params)}
+    sizes = {"clock": clock, "status": 1, **_sizes(program.mechanism, params)}
     state = {name: sizes.pop(name) for name in STATE}
     monitor = {"solver": len(initial_monitor(1))} if is_constrained(program.mechanism) else {}
     accelerations = state["v"] if monitor else 0
