@@ -170,3 +170,30 @@ def test_what_a_branch_reads_first_is_read_after_it():
         np.testing.assert_allclose(found["length"], data.ten_length[0], atol=1e-14)
         expected = data.site_xpos[1][0] + data.ten_length[0] if q > 0 else 0
         np.testing.assert_allclose(found["x"], expected, atol=1e-14)
+
+
+def test_an_observation_without_a_constant_value_is_refused():
+    """A random number, a counter, and a value of the state that the last call kept."""
+    rng, calls, kept = np.random.default_rng(0), [], [0.0]
+
+    def counted(s):
+        calls.append(1)
+        return s.q("z") + len(calls)
+
+    def filtered(s):
+        kept[0] = 0.9 * kept[0] + 0.1 * s.q("z")
+        return kept[0]
+
+    m = zw.Mechanism("ball", [zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=1)])
+    for ask in (
+        lambda s: s.q("z") * rng.normal(),
+        lambda s: rng.normal() if s.is_initial else 0.0,
+        lambda s: 0.0 if s.is_initial else s.q("z") + np.random.normal(),
+        counted,
+        filtered,
+    ):
+        with pytest.raises(ArgumentError, match=r"('noisy'|keeps values) .*commands"):
+            zw.Worlds(m, observe=lambda s, ask=ask: {"z": s.q("z"), "noisy": ask(s)})
+    seen: dict[str, int] = {}
+    for ask in (lambda s: float("nan"), lambda s: seen.setdefault("z", len(seen))):
+        zw.Worlds(m, observe=lambda s, ask=ask: {"z": ask(s)}).step()

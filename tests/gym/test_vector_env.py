@@ -267,6 +267,11 @@ def test_copies_of_environments_step_on_their_own(copied):
         (lambda: block_env(reset_infos=("weight",)), TypeError, "weight"),
         (lambda: block_env(reward=lambda s: s.q()[[0, 0]]), ArgumentError, r"reward .* one number"),
         (lambda: block_env(terminated=lambda s: s.v()[[0, 0]]), ArgumentError, "terminated"),
+        (
+            lambda: block_env(reward=lambda s: s.v("rail") + np.random.normal()),
+            ArgumentError,
+            "'reward' differ",
+        ),
         (lambda: block_env(initial_state=lambda r: [0.3]).reset(), ArgumentError, "initial_state returned"),
         (lambda: block_env(initial_state=lambda r: ([1, 2], [3])).reset(), ArgumentError, r"q \(1,\)"),
         (lambda: block_env(random_parameters=lambda r: None).reset(), ArgumentError, "random_parameters"),

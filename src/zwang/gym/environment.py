@@ -31,9 +31,9 @@ class Environment:
     """A mechanism with what a learning algorithm sees of it; `VectorEnv` and `Env` run it.
 
     observation, reward, terminated, infos: functions of a `WorldView` after an environment step, written with
-    the functions of `zwang.scalar`; they are compiled into the step. They return an array or a list of
-    numbers and arrays, a number, a truth value, and a dictionary from names to numbers or arrays. By default
-    nothing terminates and there are no infos.
+    the functions of `zwang.scalar`, without random numbers or a state of their own; they are compiled into
+    the step. They return an array or a list of numbers and arrays, a number, a truth value, and a dictionary
+    from names to numbers or arrays. By default nothing terminates and there are no infos.
     reset_infos: the names of the infos that a reset returns too.
     initial_state: a function of a `numpy.random.Generator` that returns q (nq,) and v (nv,) at the beginning
     of an episode; by default the home configuration at rest.

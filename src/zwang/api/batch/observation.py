@@ -19,6 +19,8 @@ from zwang.simulation.controls import control_names
 
 Observation = Callable[[WorldView], Mapping[str, Any]]
 
+OBSERVED = "observation "
+"""The prefix of the names of observed values among the outputs of a program."""
 STAGE = "stage"
 """The input and output of a step for the `Stage` of its last state derivative, with its control."""
 
@@ -55,7 +57,7 @@ class ObservedState(NamedTuple):
         view = self._view(m, (clock_time(clock, self.step.size), q, v, z, u), **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
-        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
+        return {OBSERVED + name: np.ravel(x) for name, x in values.items()}
 
     def asks_for_last_stage(self) -> bool:
         """Whether the observation of a state after a step asks for the last stage."""
@@ -103,7 +105,7 @@ class ObservedState(NamedTuple):
         view = self._view(m, (t, q, v, z, u), before=before, last_stage=last, **named)
         values = observed_values(self.observe(view))
         self._check_layout(values)
-        return {f"observation {name}": np.ravel(x) for name, x in values.items()}
+        return {OBSERVED + name: np.ravel(x) for name, x in values.items()}
 
     def _view(self, m: Mechanism, state: tuple[Any, Any, Any, Any, Any], **others: Any) -> WorldView:
         """A state of the mechanism, as the observation sees it."""

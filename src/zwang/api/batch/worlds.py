@@ -18,6 +18,7 @@ from zwang.api.arguments.parameter_values import Parameters, given_values
 from zwang.api.arguments.settings_validation import step_form
 from zwang.api.arguments.single_precision import warn_of_small_friction
 from zwang.api.arguments.validation import checked_mechanism, named_keyframe, or_of_keyframe
+from zwang.api.batch.compiled_observation import compiled_observation
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_arguments import (
@@ -69,8 +70,8 @@ class Worlds:
     default one for each core.
     params: a number or (count,) for each symbol, by symbol or by name.
     observe: a function of a `WorldView` that returns a dictionary from names to numbers or arrays, written
-    with the functions of `zwang.scalar`. It is compiled, and evaluated after the last substep; `observation`
-    holds the values.
+    with the functions of `zwang.scalar`, without random numbers or a state of its own. It is compiled, and
+    evaluated after the last substep; `observation` holds the values.
     commands: numbers or arrays, by name, that the mechanism does not have and `observe` reads by
     `WorldView.command`, such as a commanded velocity; the values of all worlds at the beginning. Those of
     each world may then be changed in `commands`.
@@ -408,10 +409,10 @@ class Worlds:
             form = step_form(self.step_size, self.integrator)
             observed = ObservedState(m, form, names, clock, self._observe, shapes, self._layout)
             sizes = observed.sizes
-            self._observation_after_reset = compile_function(observed.of_state, sizes, **self._settings)
+            self._observation_after_reset = compiled_observation(observed.of_state, sizes, self._settings)
             with_stage = observed.asks_for_last_stage()
             sizes = observed.sizes_after_step(with_stage)
-            self._observation_after_step = compile_function(observed.after_step, sizes, **self._settings)
+            self._observation_after_step = compiled_observation(observed.after_step, sizes, self._settings)
         function, sizes = step_function(program, names, with_stage, clock)
         self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
 
