@@ -216,3 +216,32 @@ assert kept.attrs["interrupted"] == 1 and kept.attrs["intended_duration"] == 1e5
 """,
         tmp_path / "run.nc",
     )
+
+
+@POSIX
+def test_an_interrupt_while_the_first_file_is_loaded_is_not_lost() -> None:
+    """trimesh imports SciPy inside `except BaseException`."""
+    run(
+        PRESS
+        + """
+import sys
+
+class PressesKey:
+    def find_spec(self, name, path=None, target=None):
+        if name == "scipy.spatial._ckdtree" and not pressed:
+            pressed.append(name)
+            os.kill(os.getpid(), signal.SIGINT)
+
+pressed = []
+sys.meta_path.insert(0, PressesKey())
+text = "<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>"
+try:
+    zw.load("a.xml", text=text)
+    raise AssertionError("the interrupt was lost")
+except KeyboardInterrupt:
+    assert pressed
+assert zw.load("a.xml", text=text).nv == 1
+import trimesh
+assert trimesh.grouping.cKDTree([[0, 0]]).n == 1
+"""
+    )

@@ -18,11 +18,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-import trimesh
 
 from zwang.errors import LoadError
 from zwang.io.files import read_bytes
 from zwang.io.meshes.collada import MOST_FACES, read_collada
+from zwang.io.meshes.mesh_library import trimesh
 
 LARGEST_MESH = 64 * 2**20  # bytes
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
