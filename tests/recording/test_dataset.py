@@ -7,10 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_state
-from zwang.errors import LoadError, MissingExtraError, SimulationError
+from zwang.errors import LoadError, MissingExtraError, ShapeError, SimulationError
 from zwang.mechanism.samples import FURUTA, furuta
 from zwang.recording.dataset import coordinate_units, speed_units
 
@@ -154,6 +155,35 @@ def test_without_zarr_the_error_names_the_package_to_install(tmp_path, run, monk
     for attempt in (lambda: zw.save(run, tmp_path / "a.zarr"), lambda: zw.open_run(tmp_path / "a.zarr")):
         with pytest.raises(MissingExtraError, match="pip install 'zarr"):
             attempt()
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+@pytest.mark.parametrize("values", [["good", None], ["good", np.nan], [1, 2.5], [b"a", "b"]])
+def test_objects_that_are_no_texts_are_refused_by_name(run, suffix, values, tmp_path):
+    path = tmp_path / f"run{suffix}"
+    with pytest.raises(SimulationError, match="the variable 'note' holds"):
+        zw.save(run.assign(note=("world", np.array(values, object))), path)
+    assert not path.exists()
+    noted = run.assign(note=("world", np.array(["good", ""], object)))
+    zw.save(noted, path)
+    assert zw.open_run(path).note.values.tolist() == ["good", ""]
+
+
+def test_recordings_of_one_mechanism_may_be_joined(run, tmp_path):
+    """`xr.concat` repeats the description of the mechanism for each world."""
+    both = xr.concat([run, run], "world", data_vars="all")
+    assert both.mechanism.dims == ("world",) and zw.mechanism_of(both) == zw.mechanism_of(run)
+    zw.save(both, tmp_path / "both.nc")
+    assert zw.mechanism_of(zw.open_run(tmp_path / "both.nc")) == zw.mechanism_of(run)
+    zw.save_html(both, tmp_path / "both.html")
+    assert zw.derived_quantities(both, "forces").sizes["world"] == 4
+    with pytest.raises(ShapeError, match="dimension 'trial'"):
+        zw.derived_quantities(xr.concat([run, run], "trial", data_vars="all"))
+    others = run.assign(mechanism=zw.mechanism_of(run).replace(name="other").to_json())
+    mixed = xr.concat([run, others], "world", data_vars="all")
+    for refused in (zw.mechanism_of, zw.derived_quantities, lambda x: zw.save(x, tmp_path / "mixed.nc")):
+        with pytest.raises(ShapeError, match="'mechanism' holds 2 different"):
+            refused(mixed)
 
 
 @pytest.mark.parametrize("name", ["a\x00", "a\x00b", "a\ud800"])

@@ -25,6 +25,7 @@ import xarray as xr
 from zwang.errors import LoadError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.recording.description import description_of
 from zwang.recording.storage import read_recording, write_recording
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
@@ -389,16 +390,16 @@ def _unit(kind: str, part: str, otherwise: str) -> str:
 def mechanism_of(run: xr.Dataset) -> Mechanism:
     """The mechanism of a recording.
 
-    run: a recording of `zw.simulate`, or one that `zw.open_run` returns. Raises LoadError for another
-    dataset, ShapeError for another object.
+    run: a recording of `zw.simulate`, one that `zw.open_run` returns, or several of one mechanism, joined by
+        `xarray.concat`.
+    Raises LoadError for another dataset, ShapeError for another object and for recordings of different
+    mechanisms.
     """
     if not isinstance(run, xr.Dataset):
         raise ShapeError(
             f"zwang reads the mechanism of a recording of zw.simulate; this is a {type(run).__name__}"
         )
-    if "mechanism" not in run:
-        raise LoadError("this dataset is not a recording of zwang: it has no variable 'mechanism'")
-    return Mechanism.from_json(str(run["mechanism"].item()))
+    return Mechanism.from_json(description_of(run))
 
 
 @validated_arguments()
@@ -409,10 +410,11 @@ def save(run: xr.Dataset, path: str | Path) -> None:
         transforms that Foxglove displays, which `open_run` does not read (extra `mcap`).
     The file is written completely or not at all, with a checksum that `open_run` verifies. Attributes that
     you add may be numbers, arrays of numbers, texts and lists of texts; in a Zarr folder also truth values,
-    None, and lists and dictionaries of all these. Raises ShapeError for a dataset that is not a recording;
-    SimulationError for other endings, other attributes, by name, and a folder with other files in it;
-    WriteError if the file cannot be written, after which an existing recording is unchanged; and
-    MissingExtraError if the library zarr or mcap is required and not installed.
+    None, and lists and dictionaries of all these. Raises ShapeError for a dataset that is not a recording, or
+    of different mechanisms; SimulationError for other endings, other attributes and variables of Python
+    objects that are not texts, by name, and a folder with other files in it; WriteError if the file cannot be
+    written, after which an existing recording is unchanged; and MissingExtraError if the library zarr or mcap
+    is required and not installed.
     """
     if not isinstance(run, xr.Dataset):
         hint = (

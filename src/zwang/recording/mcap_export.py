@@ -20,6 +20,7 @@ from zwang.algebra.rotations import to_quaternion
 from zwang.errors import MissingExtraError, ShapeError
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
+from zwang.recording.description import description_of
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 
 WORLD = "world"
@@ -110,7 +111,7 @@ class _WorldMessages:
     """The mechanism and the motion of one world of a recording."""
 
     def __init__(self, run: xr.Dataset, world: int):
-        mechanism = Mechanism.from_json(str(run["mechanism"].item()))
+        mechanism = Mechanism.from_json(description_of(run))
         values = {name: float(x[world]) for name, x in parameters_of(run, mechanism).items()}
         run = in_mechanism_order(run, mechanism, "coordinate", "speed")
         mechanism = mechanism.subs(values)

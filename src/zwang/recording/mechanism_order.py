@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from zwang.errors import ParameterError
+from zwang.errors import ParameterError, ShapeError
 from zwang.mechanism.labelled_arrays import in_order_of_names
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
@@ -17,8 +17,13 @@ def in_mechanism_order(run: xr.Dataset, mechanism: Mechanism, *dimensions: str) 
     mechanism.
 
     dimensions: of "coordinate", "speed", "input" and "actuator". Raises ShapeError, with the labels, if some
-    are missing, unknown or repeated.
+    are missing, unknown or repeated, and for several recordings that are joined in a dimension of their own.
     """
+    if others := [str(name) for name in run["q"].dims if name not in ("world", "time", "coordinate")]:
+        raise ShapeError(
+            f"the coordinates have the dimension {others[0]!r} beside world, time and coordinate; select one "
+            f"recording by run.isel({others[0]}=0), or join recordings along world"
+        )
     names = {
         "coordinate": mechanism.coordinate_names,
         "speed": mechanism.speed_names,

@@ -23,6 +23,7 @@ from zwang.errors import LoadError, MissingExtraError, SimulationError
 from zwang.mechanism.type_validation import short_repr
 from zwang.recording.attribute_values import check_attributes
 from zwang.recording.checksum import ATTRIBUTE, checksum
+from zwang.recording.description import description_of
 from zwang.recording.mcap_export import mcap_bytes
 
 OF_ZARR = re.compile(
@@ -94,7 +95,14 @@ def _netcdf(run: xr.Dataset) -> bytes:
 
 
 def _check_texts(run: xr.Dataset) -> None:
-    """Raises SimulationError for a text that NetCDF and Zarr do not hold."""
+    """Raises SimulationError for a text that NetCDF and Zarr do not hold, and for other Python objects."""
+    for name, x in run.variables.items():
+        others = [part for part in x.values.flat if not isinstance(part, str)] if x.dtype == object else []
+        if others:
+            raise SimulationError(
+                f"the variable {short_repr(name)} holds {short_repr(others[0])} among Python objects; a file "
+                "holds arrays of numbers, or of texts alone, in which a missing one may be ''"
+            )
     for text in _texts(run):
         if re.search("[\0\ud800-\udfff]", text):
             raise SimulationError(
@@ -111,8 +119,7 @@ def _texts(run: xr.Dataset) -> Iterator[str]:
             yield str(key)
             yield from _strings(value)
         if isinstance(x, xr.Variable) and x.dtype.kind in "OUT":
-            values = x.values.tolist()
-            yield from _strings(json.loads(values) if name == "mechanism" else values)
+            yield from _strings(json.loads(description_of(run)) if name == "mechanism" else x.values.tolist())
 
 
 def _strings(value: Any) -> Iterator[str]:
