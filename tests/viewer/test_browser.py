@@ -194,7 +194,7 @@ def test_worlds_are_side_by_side_or_overlaid(show):
 def test_a_world_that_stopped_keeps_its_last_valid_state(show):
     run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.01)
     run["q"][0, 50:] = np.nan
-    run["status"][0], run["stop_time"][0] = 1, 0.49
+    run["status"][0], run["termination_time"][0] = 1, 0.49
     browser = show(run, "#t=0.9")
     expect(browser, double_pendulum(), run.q.values[0, 49], 0.05)
     assert "stopped early at 0.49 s" in browser.run("document.getElementById('clock').textContent")

@@ -142,6 +142,13 @@ def test_a_long_motion_is_thinned_and_a_short_one_is_not():
     assert scene_in(page_html(slow))["run"]["times"]["count"] == 6
 
 
+def test_a_page_needs_no_names_of_version_0_1_and_shows_samples_in_the_order_of_time():
+    run = zw.simulate(double_pendulum(), [1, 0], duration=2, step=0.01, progress=False)
+    expected = page_html(run)
+    for changed in (run.drop_vars(["stop_time", "stop_cause"]), run.isel(time=slice(None, None, -1))):
+        assert page_html(changed) == expected
+
+
 def test_worlds_with_their_own_parameters_have_their_own_links():
     numbers = {name: 1.0 for name in furuta().symbols}
     m = furuta(**{name: x for name, x in numbers.items() if name != "L_r"})

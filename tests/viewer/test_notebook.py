@@ -181,7 +181,7 @@ def test_meshes_are_in_the_page_and_not_in_the_data():
 
 def test_worlds_that_stopped_early_are_counted():
     run = swing(worlds=2)
-    run["status"][1], run["stop_time"][1] = 1, 0.07
+    run["status"][1], run["termination_time"][1] = 1, 0.07
     assert rows(run_html(run))["stopped early"] == "1 of 2 worlds, the first at 0.07 s"
 
 

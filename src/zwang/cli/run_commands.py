@@ -281,7 +281,7 @@ def _summary(run: xr.Dataset, seconds: float) -> Table:
     table.add_row("computed in", f"{seconds:.2f} s, including compilation; {run.attrs['path']}")
     table.add_row("energy", energy_summary(run))
     if stopped:
-        first = float(run["stop_time"].min())
+        first = float(run["termination_time"].where(run["status"] == 1).min())
         table.add_row(
             "[red]stopped early[/]", f"{stopped:,} of {worlds:,} worlds, the first at {first:.4g} s"
         )

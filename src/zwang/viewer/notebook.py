@@ -17,7 +17,7 @@ import xarray as xr
 from zwang.errors import ZwangError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.recording.dataset import coordinate_units, mechanism_of
+from zwang.recording.dataset import coordinate_units, mechanism_of, with_current_names
 from zwang.recording.energy_change import energy_summary
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.scalar import are_constant
@@ -214,7 +214,8 @@ def _parameters(run: xr.Dataset) -> str:
 
 def _failures(run: xr.Dataset, stopped: int) -> str:
     """The number of worlds that stopped early, and the earliest of their times."""
-    first = float(run["stop_time"].where(run["status"] == 1).min()) if "stop_time" in run else float("nan")
+    times = with_current_names(run).get("termination_time")
+    first = float("nan") if times is None else float(times.where(run["status"] == 1).min())
     return f"{stopped:,} of {run.sizes['world']:,} worlds, the first at {first:.4g} s"
 
 

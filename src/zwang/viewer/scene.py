@@ -19,7 +19,7 @@ from zwang.errors import ShapeError
 from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
-from zwang.recording.dataset import coordinate_units, mechanism_of
+from zwang.recording.dataset import coordinate_units, mechanism_of, with_current_names
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 from zwang.viewer.stick_figures import extent, lines, sticks
 
@@ -112,7 +112,9 @@ def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
 
 
 def _recorded_motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
-    """q, energies and forces (worlds, times, ...), thinned to 60 samples per second."""
+    """q, energies and forces (worlds, times, ...), in the order of time, thinned to 60 samples per second."""
+    if np.any(np.diff(run["time"].values) < 0):
+        run = run.sortby("time")
     times = run["time"].values.astype(float)
     frames = int(
         min(len(times), MAXIMUM_SAMPLES, max(2, np.ceil(SAMPLES_PER_SECOND * (times[-1] - times[0])) + 1))
@@ -130,14 +132,24 @@ def _recorded_motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
             )
             if name in thin
         },
-        "stopped": [
-            float(t) if s else None
-            for s, t in zip(run["status"].values, run["stop_time"].values, strict=True)
-        ]
-        if "status" in run
-        else [None] * run.sizes["world"],
+        "stopped": _termination_times(run),
         "forces": _forces(thin, force_scale) if {"force", "force_position"} <= set(run.data_vars) else None,
     }
+
+
+def _termination_times(run: xr.Dataset) -> list[float | None]:
+    """The time at which each world was terminated, None for those that reached the end. Raises ShapeError."""
+    run = with_current_names(run)
+    if not {"status", "termination_time"} <= set(run.variables):
+        return [None] * run.sizes["world"]
+    for name in ("status", "termination_time"):
+        if run[name].dims != ("world",):
+            raise ShapeError(
+                f"the variable {name!r} has the dimensions {run[name].dims}, and must have one value for "
+                "each world; join recordings over time by xarray.concat(runs, 'time', data_vars='minimal')"
+            )
+    both = zip(run["status"].values, run["termination_time"].values, strict=True)
+    return [float(t) if s else None for s, t in both]
 
 
 def _forces(run: xr.Dataset, scale: float) -> dict[str, Any]:
