@@ -204,6 +204,10 @@ def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
         ("simulate furuta --duration 1e6 --out run.csv", ".nc"),
         ("simulate furuta --duration 1e6 --plot run.xyz", ".png"),
         ("simulate furuta --duration 1e6 --html nowhere/run.html", "nowhere"),
+        ("simulate furuta --duration 1e6 --out folder.nc", "folder.nc' is a folder"),
+        ("simulate furuta --duration 1e6 --out arm.zarr", "arm.zarr' is a file"),
+        ("simulate furuta --duration 1e6 --plot folder.png", "folder.png' is a folder"),
+        ("view arm.json --html arm.json", "--html 'arm.json' must end in .html"),
         ("plot nowhere.nc", "nowhere.nc"),
         ("plot nowhere.nc --out a.gif", ".png"),
         ("info arm.json", "format"),
@@ -211,9 +215,13 @@ def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
     ],
 )
 def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
-    (tmp_path / "arm.json").write_text(furuta().to_json().replace("zwang 2", "zwang 0"))
+    text = furuta().to_json().replace("zwang 2", "zwang 0")
+    (tmp_path / "arm.json").write_text(text)
+    (tmp_path / "arm.zarr").write_text(text)
+    for folder in ("folder.nc", "folder.png"):
+        (tmp_path / folder).mkdir()
     status, _, err = call(*arguments.split())
-    assert status == 1
+    assert status == 1 and (tmp_path / "arm.json").read_text() == text
     assert named in err and "Traceback" not in err
 
 

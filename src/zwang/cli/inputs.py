@@ -14,6 +14,7 @@ from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.symbols import with_symbolic_parameters
+from zwang.recording.storage import check_destination
 
 RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
 EXPORTS = (*RECORDINGS, ".mcap")
@@ -56,8 +57,8 @@ def recording_from_file(path: Path) -> xr.Dataset:
 
 
 def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
-    """Check before a long simulation that its output files can be written. Raises
-    SimulationError otherwise.
+    """Check before a long simulation that its output files can be written. Raises SimulationError
+    otherwise, MissingExtraError for a recording without zarr.
     """
     for option, (path, endings) in paths.items():
         if path is None:
@@ -66,6 +67,10 @@ def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) ->
             raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
         if not path.resolve().parent.is_dir():
             raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+        if endings is EXPORTS:
+            check_destination(path)
+        elif path.is_dir():
+            raise SimulationError(f"{option} {str(path)!r} is a folder; give the name of a file")
 
 
 def check_keyframe(keyframe: str | None, others: Mapping[str, Any]) -> None:

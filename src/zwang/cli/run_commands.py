@@ -199,7 +199,9 @@ def view(
         bool,
         Parameter(help="Compute the forces from the recorded states if the recording has none."),
     ] = True,
-    html: Annotated[Path | None, Parameter(help="Write an offline web page to this file instead.")] = None,
+    html: Annotated[
+        Path | None, Parameter(help="Write an offline web page (.html) to this file instead.")
+    ] = None,
     browser: Annotated[bool, Parameter(help="Open the page in the browser.")] = True,
     base: Base = "fixed",
     strict: Strict = True,
@@ -208,6 +210,7 @@ def view(
 
     The page is served on the loopback address, so only this computer can open it.
     """
+    check_output_files({"--html": (html, PAGES)})
     check_counts(worlds)
     recorded = model.suffix in RECORDINGS
     what: Any = recording_from_file(model) if recorded else model_of(model, base=base, strict=strict)

@@ -35,25 +35,36 @@ TEXTS = np.dtype(object, metadata={"element_type": str})
 
 def write_recording(run: xr.Dataset, path: str | Path) -> None:
     """Write a recording to a file or folder; see `zwang.save`."""
+    check_destination(path)
     suffix = Path(path).suffix
     if suffix == ".mcap":
         write_file(path, mcap_bytes(run))
         return
-    if suffix not in (".nc", ".zarr"):
-        raise SimulationError(
-            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr, "
-            "or exported to .mcap"
-        )
     _check_texts(run)
     check_attributes(run, suffix)
     summed = run.assign_attrs({ATTRIBUTE: checksum(run)})
     if suffix == ".nc":
         write_file(path, _netcdf(summed))
         return
-    _need_zarr()
-    _refuse_foreign(Path(path))
     texts = _with_texts(summed, TEXTS)
     write_folder(path, lambda folder: _to_zarr(texts, folder))
+
+
+def check_destination(path: str | Path) -> None:
+    """Raises SimulationError for a path to which no recording is written, MissingExtraError without zarr."""
+    suffix = Path(path).suffix
+    if suffix not in (".nc", ".zarr", ".mcap"):
+        raise SimulationError(
+            f"{str(path)!r} ends in {suffix!r}; a recording is written to .nc (NetCDF) or .zarr, "
+            "or exported to .mcap"
+        )
+    if suffix == ".zarr":
+        _need_zarr()
+        _refuse_foreign(Path(path))
+    elif Path(path).is_dir():
+        raise SimulationError(
+            f"{str(path)!r} is a folder; a recording in {suffix} is a file: give another name"
+        )
 
 
 def read_recording(path: str | Path) -> xr.Dataset:
