@@ -169,6 +169,35 @@ def test_the_partial_recording_equals_a_shorter_run(compiled: bool) -> None:
     assert np.array_equal(kept.q, shorter.q) and not kept.status.any()
 
 
+@pytest.mark.parametrize(
+    ("stage", "steps"),
+    [
+        ("api.runs.simulate.check_coordinate_reduction", 0),
+        ("api.runs.simulate.warn_of_penetrations", 0),
+        ("simulation.rollout.trajectory_of", 20),
+        ("api.runs.simulate.recording_of", 20),
+        ("api.runs.simulate.warn_of_failures", 20),
+    ],
+)
+def test_an_interrupt_before_and_after_the_steps_keeps_what_is_computed(stage, steps, monkeypatch) -> None:
+    pendulum, keys = furuta(**FURUTA), [KeyboardInterrupt]
+    asked = {"step": 0.01, "progress": False}
+    whole = zw.simulate(pendulum, {"alpha": 0.1}, duration=0.2, **asked)
+    name, _, function = f"zwang.{stage}".rpartition(".")
+    original = getattr(sys.modules[name], function)
+
+    def interrupted_once(*arguments, **named):
+        if keys:
+            raise keys.pop()
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(sys.modules[name], function, interrupted_once)
+    with pytest.raises(SimulationInterrupted) as caught:
+        zw.simulate(pendulum, {"alpha": 0.1}, duration=0.2, **asked)
+    kept = caught.value.recording
+    assert np.array_equal(kept.q, whole.q[:, : steps + 1]) and kept.sizes["time"] == steps + 1
+
+
 def test_error_controlled_runs_report_the_time_reached() -> None:
     pendulum = furuta(**FURUTA)
     keys = [KeyboardInterrupt]

@@ -151,12 +151,12 @@ def roll_out(
                 _next_segment(executor, control, segments[-1], settings.step, samples, every, events)
             )
             tick(samples * every * initial.worlds)
+        return trajectory_of(segments, control, settings.step, events)
     except KeyboardInterrupt:
         steps = segments[-1].steps
         raise MotionInterrupted(
             steps, partial(trajectory_of, segments, control, settings.step, events)
         ) from None
-    return trajectory_of(segments, control, settings.step, events)
 
 
 def initial_segment(initial: InitialState, control: Control) -> Segment:

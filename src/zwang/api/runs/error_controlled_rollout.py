@@ -190,16 +190,14 @@ def integrate_worlds(
             )
             if worlds[-1][-1] == INTERRUPTED:
                 raise KeyboardInterrupt
+        motion = _stacked(worlds)
+        occurrences = [search.occurrences for search in searches]
+        records = event_records([e.name for e in events], occurrences, mechanism.nq, mechanism.nv)
+        return replace(motion, events=records if events else None)
     except KeyboardInterrupt:
         reached = max((int(np.sum(world[0][:, 0] >= settings.samples)) for world in worlds), default=1)
         steps = int(settings.samples[reached - 1])
         raise MotionInterrupted(steps, partial(_truncated, worlds, initial, control, reached)) from None
-    motion = _stacked(worlds)
-    if not events:
-        return motion
-    occurrences = [search.occurrences for search in searches]
-    records = event_records([e.name for e in events], occurrences, mechanism.nq, mechanism.nv)
-    return replace(motion, events=records)
 
 
 def _truncated(

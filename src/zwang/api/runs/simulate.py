@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,14 @@ from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
+
+
+class Simulated(NamedTuple):
+    """The motion of all steps, its derived quantities, and the path on which they were computed."""
+
+    motion: Trajectory
+    observed: dict[str, np.ndarray]
+    path: str
 
 
 @renamed_arguments(drift="stabilization", embedding="coordinate_reduction")
@@ -143,7 +151,9 @@ def simulate(
     SimulationError if the recording does not fit into memory, and CompileError, at once, for a mechanism
     that is too large for machine code (5,000 generalised velocities). With compiled=False SimulationError is
     raised for more than 20,000 velocities or 5,000 pairs of shapes. Raises SimulationInterrupted, a
-    KeyboardInterrupt, if it is interrupted (Ctrl-C); its `recording` is the recording up to there.
+    KeyboardInterrupt, if it is interrupted (Ctrl-C); its `recording` is the recording up to there, of the
+    initial state before the first step. Before the initial state is known, while the arguments are checked,
+    an interrupt is a plain KeyboardInterrupt.
     """
     if compiled and isinstance(mechanism, Mechanism):
         check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
@@ -156,19 +166,19 @@ def simulate(
     (control,) = or_of_keyframe(mechanism, q0, control=control)
     drive = control_input(mechanism, control, plan.steps, initial.worlds)
     watched = event_input(mechanism, events)
-    check_coordinate_reduction(mechanism, initial, plan)
-    warn_of_violations(mechanism, initial, plan)
-    warn_of_penetrations(mechanism, initial)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
+    done: Simulated | None = None
     try:
+        check_coordinate_reduction(mechanism, initial, plan)
+        warn_of_violations(mechanism, initial, plan)
+        warn_of_penetrations(mechanism, initial)
         with progress_bar(first, then, initial.worlds * plan.steps, shown=progress) as tick:
-            motion, observed, path = _on_fastest_path(
-                mechanism, initial, drive, plan, tick, compiled, watched
-            )
+            done = _on_fastest_path(mechanism, initial, drive, plan, tick, compiled, watched)
+        motion, observed, path = done
+        run = recording_of(mechanism, motion, observed, initial, plan, _attributes(plan, drive, path))
+        warn_of_failures(mechanism, initial, plan, motion)
     except KeyboardInterrupt as stop:
-        raise _interrupted(mechanism, initial, drive, plan, stop) from None
-    run = recording_of(mechanism, motion, observed, initial, plan, _attributes(plan, drive, path))
-    warn_of_failures(mechanism, initial, plan, motion)
+        raise _interrupted(mechanism, initial, drive, plan, stop, done) from None
     return run
 
 
@@ -178,9 +188,15 @@ def _interrupted(
     drive: Control,
     plan: SimulationSettings,
     stop: KeyboardInterrupt,
+    done: Simulated | None,
 ) -> SimulationInterrupted:
-    """The exception for a simulation that was interrupted, with the recording of the completed steps."""
-    if not isinstance(stop, MotionInterrupted):  # before the first step
+    """The exception for a simulation that was interrupted, with the recording of the completed steps.
+
+    done: the whole motion, if all steps are completed.
+    """
+    if done is not None:
+        stop = MotionInterrupted(plan.steps, lambda: done.motion, done.path)
+    elif not isinstance(stop, MotionInterrupted):  # before the first step
         stop = MotionInterrupted(
             0, lambda: trajectory_of([initial_segment(initial, drive)], drive, plan.step)
         )
@@ -229,7 +245,7 @@ def _on_fastest_path(
     tick: ProgressCallback,
     compiled: bool,
     events: Sequence[NamedEvent] = (),
-) -> tuple[Trajectory, dict[str, np.ndarray], str]:
+) -> Simulated:
     """The motion, its derived quantities, and the path: compiled, or in Python if something cannot be
     traced.
     """
@@ -238,11 +254,12 @@ def _on_fastest_path(
         if compiled:
             try:
                 motion, path = run_compiled(mechanism, initial, drive, plan, tick, events)
-                return motion, _observed_at_once(mechanism, initial, plan, motion, path), path
+                return Simulated(motion, _observed_at_once(mechanism, initial, plan, motion, path), path)
             except TraceError as error:
                 warnings.warn(f"this runs in Python, slowly: {error}", SimulationWarning, stacklevel=5)
         motion = run_in_python(mechanism, initial, drive, plan, tick, events)
-        return motion, _observed_at_once(mechanism, initial, plan, motion, IN_PYTHON), IN_PYTHON
+        observed = _observed_at_once(mechanism, initial, plan, motion, IN_PYTHON)
+        return Simulated(motion, observed, IN_PYTHON)
 
 
 def run_in_python(
@@ -324,12 +341,14 @@ def _run_compiled(
             return replace(motion, u=control(motion.clock * plan.step, motion.q, motion.v))
 
         try:
-            return with_control(
-                roll_out(executor, initial, zero_control(drive), plan, tick, search)
-            ), COMPILED
+            motion = roll_out(executor, initial, zero_control(drive), plan, tick, search)
         except MotionInterrupted as stop:
             found = stop.motion
             raise MotionInterrupted(stop.steps, lambda: with_control(found()), COMPILED) from None
+        try:
+            return with_control(motion), COMPILED
+        except KeyboardInterrupt:
+            raise MotionInterrupted(plan.steps, lambda: with_control(motion), COMPILED) from None
     return roll_out(CompiledExecutor(program, initial), initial, drive, plan, tick, search), called
 
 
