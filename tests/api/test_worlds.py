@@ -514,6 +514,15 @@ def test_what_is_not_set_keeps_its_bits(dtype):
     assert worlds.time.tolist() == [1041 * 0.001] * 2
 
 
+@pytest.mark.parametrize("name", ["mechanism", "count", "step_size", "integrator", "time"])
+def test_what_the_programs_were_made_for_is_not_assigned(name):
+    worlds = zw.Worlds(four_bar(), 2)
+    before = getattr(worlds, name)
+    for each in (worlds, copy.copy(worlds), pickle.loads(pickle.dumps(worlds)), worlds.with_count(2)):
+        with pytest.raises(AttributeError, match=name):
+            setattr(each, name, before)
+
+
 @pytest.mark.parametrize("count", [1, 19])
 def test_the_clock_of_single_precision_does_not_stop(count):
     """2^24 is the last whole number with a successor; times are those of double precision."""

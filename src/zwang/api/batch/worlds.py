@@ -55,6 +55,7 @@ from zwang.simulation.step import STEPPERS
 from zwang.simulation.step_program import StepProgram
 
 SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
+FIXED = ("mechanism", "count", "step_size", "integrator")
 STATE_ARRAYS = ("q", "v", "activation", "control")
 KEPT_BEFORE = ("q", "v", "z", STAGE)  # of the state at the beginning of a call, for observations
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
@@ -138,9 +139,14 @@ class Worlds:
         self.reset()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assignment to an array of the state changes its values by `set`; it stays the worlds' memory."""
+        """Assignment to an array of the state changes its values by `set`; it stays the worlds' memory.
+
+        Raises AttributeError for the settings of which the compiled programs were made.
+        """
         if name in STATE_ARRAYS and name in self.__dict__:
             self.set(**{name: value})
+        elif name in FIXED and name in self.__dict__:
+            raise AttributeError(f"{name} of worlds is fixed; make others by zw.Worlds or with_count")
         else:
             super().__setattr__(name, value)
 
