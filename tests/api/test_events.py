@@ -179,6 +179,7 @@ def test_what_is_no_event_is_refused_by_name():
     mechanism = pendulum()
     wrong = {
         r"event 'e' is 3": {"e": 3},
+        r"event 'e' is a function with the arguments \(t, q\)": {"e": lambda t, q: q[0]},
         r"direction of an event": {"e": lambda t, q, v: q[0]},
     }
     wrong[r"direction of an event"]["e"].direction = "up"

@@ -141,8 +141,9 @@ def test_parameters_and_initial_states_are_drawn_at_each_reset():
     _, infos = env.reset(options={"reset_mask": np.array([False, True, False])})
     assert infos["mass"][1] not in (0, masses[1])
     assert np.array_equal(env.worlds.params["m"][[0, 2]], masses[[0, 2]])
-    again, _ = env.reset(seed=11)
-    assert np.array_equal(again, start)
+    for seed in (11, np.int64(11), np.arange(11, 14), [11, np.int32(12), 13]):
+        again, _ = env.reset(seed=seed)
+        assert np.array_equal(again, start)
 
 
 def test_symbols_that_a_draw_omits_have_the_values_of_the_parameters():
@@ -261,6 +262,9 @@ def test_copies_of_environments_step_on_their_own(copied):
         (lambda: zwang.gym.VectorEnv(block(), lambda s: [0.0], 3.0), ArgumentError, "reward"),
         (lambda: block_env().step(np.zeros(3)), ShapeError, r"\(3, 1\)"),
         (lambda: block_env().reset(seed=[1, 2]), ShapeError, "seed"),
+        (lambda: block_env().reset(seed=1.5), ArgumentError, "seed is 1.5"),
+        (lambda: block_env().reset(seed=[1, -2, 3]), ArgumentError, "seed is -2"),
+        (lambda: zwang.gym.Env(block_env().environment).reset(seed="a"), ArgumentError, "seed is 'a'"),
         (lambda: block_env().render(), SimulationError, "rgb_array"),
         (lambda: block_env(render_mode="human"), ArgumentError, "zwang.gym.Env"),
         (lambda: zwang.gym.VectorEnv(block_env().environment, reward=cos), ArgumentError, "reward"),

@@ -16,6 +16,15 @@ from zwang.simulation.status import FAILURE_REASONS
 FAILURE = "failure_reason"
 
 
+def checked_seed(seed: Any) -> int | None:
+    """A seed as an integer, or None. Raises ArgumentError for what is no seed."""
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"a seed is {short_repr(seed)}; it must be a whole number, at least 0, or None")
+    return int(seed)
+
+
 class Episodes:
     """`count` worlds of an environment, each in an episode of its own.
 

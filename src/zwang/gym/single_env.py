@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
 from zwang.gym.environment import Environment
-from zwang.gym.episodes import FAILURE, Episodes
+from zwang.gym.episodes import FAILURE, Episodes, checked_seed
 from zwang.gym.rendering import ENV_MODES, SIZE, Rendering
 from zwang.gym.vector_env import environment_of, observation_space
 from zwang.mechanism.mechanism import Mechanism
@@ -56,8 +56,11 @@ class Env(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """The observation (size,) and the infos at the beginning of a new episode. options: none are used."""
-        super().reset(seed=seed)
+        """The observation (size,) and the infos at the beginning of a new episode.
+
+        seed: an integer, or None to continue the generator. options: none are used. Raises ArgumentError.
+        """
+        super().reset(seed=checked_seed(seed))
         self._episodes.generators[0] = self.np_random
         self._episodes.begin(np.zeros(1, int))
         self._show()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -16,7 +16,7 @@ from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError, SimulationError
 from zwang.gym.environment import Environment
-from zwang.gym.episodes import FAILURE, Episodes
+from zwang.gym.episodes import FAILURE, Episodes, checked_seed
 from zwang.gym.rendering import SIZE, VECTOR_MODES, Rendering
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
@@ -196,11 +196,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return infos
 
     def _seeds(self, seed: Any) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, int | np.integer):
-            return [int(seed) + k for k in range(self.num_envs)]
-        seeds = list(seed)
+        given = seed.tolist() if isinstance(seed, np.ndarray) else seed
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            first = checked_seed(given)
+            return [None if first is None else first + k for k in range(self.num_envs)]
+        seeds = [checked_seed(x) for x in given]
         if len(seeds) != self.num_envs:
             raise ShapeError(f"seed must be an integer or {self.num_envs} integers; it has {len(seeds)}")
         return seeds

@@ -47,17 +47,7 @@ class ControlFunction:
 
     def __post_init__(self) -> None:
         """Raises SimulationError for a function that does not take three positional arguments."""
-        try:
-            signature = inspect.signature(self.function)
-        except (TypeError, ValueError):  # some functions of extension modules have none
-            return
-        try:
-            signature.bind(0.0, None, None)
-        except TypeError:
-            raise SimulationError(
-                f"control is a function with the arguments {signature}; it must take (t, q, v): time, "
-                "configuration and velocity"
-            ) from None
+        check_arguments(self.function, "control")
 
     def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
         """The validated control (nu,) at time t [s], on any scalar; the function receives read-only copies
@@ -105,6 +95,21 @@ class ControlFunction:
 
 
 Control = PrescribedControl | ControlFunction
+
+
+def check_arguments(function: Callable[..., Any], what: str) -> None:
+    """Raises SimulationError for a function that does not take three positional arguments; what: its role."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of extension modules have none
+        return
+    try:
+        signature.bind(0.0, None, None)
+    except TypeError:
+        raise SimulationError(
+            f"{what} is a function with the arguments {signature}; it must take (t, q, v): time, "
+            "configuration and velocity"
+        ) from None
 
 
 def control_names(mechanism: Mechanism) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from zwang.errors import SimulationError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_scalar, symbols_of
+from zwang.simulation.controls import check_arguments
 from zwang.simulation.events import Event, EventFunction, NamedEvent
 
 EventsLike = Mapping[str, Event | Callable[[float, np.ndarray, np.ndarray], float] | Any]
@@ -40,6 +41,7 @@ def _named(mechanism: Mechanism, name: Any, given: Any) -> NamedEvent:
         raise SimulationError(f"the name of an event is {short_repr(name)}; it must be a text")
     event = given if isinstance(given, Event) else _event_of(given)
     if callable(event.function) and not is_scalar(event.function):
+        check_arguments(event.function, f"event {name!r}")
         function = _called(event.function)
     elif is_scalar(event.function) and symbols_of(event.function):
         function = _expression(mechanism, name, event.function)
