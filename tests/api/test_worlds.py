@@ -392,6 +392,9 @@ def test_jax_shares_arrays_without_gaps():
     assert all(map(shared, (few.q, few.control, odd.q, odd.v, odd.control)))
     with pytest.raises(Exception, match=r"stri"):
         from_dlpack(gap.q)
+    one = zw.Worlds(walker(), 1, **options)
+    assert shared(one.q) and shared(one.q[:, 0])
+    assert from_dlpack(one.q[:, 1]).unsafe_buffer_pointer() != one.q[:, 1].ctypes.data
 
 
 def test_consecutive_worlds_are_neighbours_in_memory_and_observations_have_rows():
