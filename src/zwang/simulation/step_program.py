@@ -27,7 +27,7 @@ from zwang.scalar import (
     where,
     zeros,
 )
-from zwang.simulation.clock import advanced_clock, clock_time
+from zwang.simulation.clock import advanced_clock
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.sleeping import all_asleep, largest_number
@@ -133,7 +133,7 @@ class StepProgram:
             )
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, model = State(q, v, z), settings.constraint_model
-        t = clock_time(clock, self.h) if clock is not None else None if time is None else time[0]
+        t = clock[0] * self.h if clock is not None else None if time is None else time[0]
         runs = status is None or equal(status[0], NONE)
         trees = settings.sleep.count if settings.sleep else 0
         sleep = carried.state(trees, largest_number(trees)) if carried and trees else None

@@ -237,7 +237,7 @@ class Worlds:
         self.control[chosen] = new_u
         if time is not None:
             clock = self._state["clock"]
-            clock[chosen] = clock_of(new_t / self.step_size, clock.shape[1])
+            clock[chosen] = clock_of(new_t / self.step_size, clock.dtype)
         if any(part is not None for part in (q, v, activation, time)):
             self._set_stage(chosen)
         if q is not None and (trees := sleeping_trees(m)):
