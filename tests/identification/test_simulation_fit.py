@@ -301,6 +301,16 @@ def test_outliers_have_little_weight_with_hubers_loss():
     assert abs(robust - 0.1) < 0.2 * abs(plain - 0.1) + 1e-3
 
 
+def test_known_velocities_need_no_unknown_starts():
+    """Exact states at the starts of windows: the parameters alone are fitted."""
+    t, q, tau = exact_record(arm())
+    v = np.gradient(q, t, axis=0, edge_order=2)
+    found = zw.identify.fit_by_simulation(
+        arm(damping=0.3), t, q, tau, v=v, kinds=("damping",), window=None, deviation=NOISE
+    )
+    np.testing.assert_allclose(found.p, 0.1, rtol=0.02)
+
+
 def test_invalid_calls_are_told_by_name():
     t, q, tau = record(arm())
     fit = zw.identify.fit_by_simulation

@@ -142,9 +142,9 @@ class OutputError:
         values, by_p = self.simulator.unknowns.values(p)
         q, _, S, X = self.simulator.derivatives(windows, values, t.with_starts)
         r = self.residuals(q)
-        weights, count = t.weights[..., None], len(r)
-        J = (-weights * (S @ by_p)).reshape(count, -1, len(p))
-        Jx = (-weights * X).reshape(count, -1, X.shape[-1])
+        weights = t.weights[..., None]
+        J = (-weights * (S @ by_p)).reshape(*r.shape, len(p))
+        Jx = (-weights * X).reshape(*r.shape, X.shape[-1])
         if t.loss == "huber":
             robust = np.sqrt(np.minimum(1, HUBER / np.maximum(np.abs(r), 1e-300)))
             r, J, Jx = r * robust, J * robust[..., None], Jx * robust[..., None]
