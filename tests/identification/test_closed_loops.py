@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
+import xarray as xr
 
 import zwang as zw
 from zwang.errors import DependentVelocitiesError, DescriptionError, ShapeError, SolveError, UnknownNameError
@@ -124,6 +125,17 @@ def test_velocities_and_accelerations_follow_the_coordinates():
     q, v, a = zw.identify.closed_loop_motion(m, *given, independent=DRIVES)
     np.testing.assert_allclose(np.gradient(q, t, axis=0)[2:-2], v[2:-2], atol=5e-3)
     np.testing.assert_allclose(np.gradient(v, t, axis=0)[2:-2], a[2:-2], atol=5e-2)
+
+
+def test_labelled_coordinates_of_a_loop_are_read_by_their_labels():
+    _, q, v, a = drive(20)
+    labelled = [xr.DataArray(x, dims=("time", d), coords={d: list(DRIVES)})[:, ::-1]
+                for x, d in ((q, "coordinate"), (v, "speed"), (a, "speed"))]  # fmt: skip
+    plain, named = (
+        zw.identify.closed_loop_motion(five_bar(), *x, independent=DRIVES) for x in ((q, v, a), labelled)
+    )
+    for x, y in zip(plain, named, strict=True):
+        np.testing.assert_array_equal(y, x)
 
 
 def test_base_parameters_of_loops():

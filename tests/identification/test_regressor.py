@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import sympy as sp
+import xarray as xr
 
 import zwang as zw
 from tests.identification.robots import robot, urdf, with_fixed, with_friction
@@ -256,3 +257,32 @@ def test_wrong_arguments_name_the_remedy():
 def test_the_drag_of_a_fluid_is_refused(drag):
     with pytest.raises(DescriptionError, match=f"{type(drag).__name__} on body 'lower'"):
         zw.identify.regressor(double_pendulum().replace(forces=[drag]), [0, 0], [0, 0], [0, 0])
+
+
+def test_the_elements_of_labelled_arrays_are_read_by_their_labels():
+    """Labelled arrays with their elements in the other order give what the plain arrays give."""
+    m = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)
+    time = np.arange(100) * 0.01
+    q = np.stack([np.sin(3 * time), np.cos(4 * time)], axis=1)
+    v = np.stack([3 * np.cos(3 * time), -4 * np.sin(4 * time)], axis=1)
+
+    def turned(x: np.ndarray, dimension: str) -> xr.DataArray:
+        names = m.coordinate_names if dimension == "coordinate" else m.speed_names
+        return xr.DataArray(x, dims=("time", dimension), coords={dimension: list(names)})[:, ::-1]
+
+    plain, labelled = (q, v), (turned(q, "coordinate"), turned(v, "speed"))
+    Y, again = (zw.identify.regressor(m, *x, v) for x in (plain, labelled))
+    np.testing.assert_array_equal(again, Y)
+    records = [
+        zw.identify.measurements(m, time, x, tau, v=rates, a=rates, check_units=False)
+        for x, rates, tau in ((*plain, v), (*labelled, turned(v, "speed")))
+    ]
+    for name in ("q", "v", "a", "tau"):
+        np.testing.assert_array_equal(getattr(records[1], name), getattr(records[0], name))
+    fits = [
+        zw.identify.fit_by_simulation(m, time, x, u, v=rates, kinds=("armature",), stop_at=1e9)
+        for x, rates, u in ((*plain, v), (*labelled, turned(v, "input")))
+    ]
+    np.testing.assert_array_equal(fits[1].simulated, fits[0].simulated)
+    with pytest.raises(ShapeError, match="q lacks the coordinates 'shoulder', 'elbow'"):
+        zw.identify.regressor(m, labelled[0].assign_coords(coordinate=["a", "b"]), v, v)

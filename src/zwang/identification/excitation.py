@@ -36,6 +36,7 @@ from zwang.identification.force_model import constraints_besides_friction, named
 from zwang.identification.fourier_series import FourierSeries
 from zwang.identification.parameters import kinds_of
 from zwang.identification.regressor import compiled_functions
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
@@ -227,7 +228,7 @@ def _limits_of(m: Mechanism, margin: float, velocity: Any, acceleration: Any, ef
             values = [getattr(j, field, None) if field else None for j in joints]
             x = np.array([default if not value else float(value) for value in values])
         else:
-            x = validation.real_values(given, name)
+            x = validation.real_values(without_labels(given, m.speed_names, name), name)
             if x.shape != (m.nv,):
                 raise ShapeError(f"{name} must have the shape ({m.nv},); its shape is {x.shape}")
         if not (x > 0).all():

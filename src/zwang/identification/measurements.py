@@ -15,6 +15,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
 from zwang.mechanism.joint_index import JointIndex
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
@@ -89,7 +90,8 @@ def measurements(
 
     time (N,) [s]: increasing, and evenly spaced where anything is differentiated or filtered. q (N, nq), tau
     (N, nv): coordinates and generalised forces of the motors [SI]. v, a (N, nv): velocities and
-    accelerations; what is missing is computed by central differences on the tangent space.
+    accelerations; what is missing is computed by central differences on the tangent space. The elements of
+    labelled arrays, as of recordings, are read by their labels.
     cutoff [Hz]: q, v and a are low-pass filtered forwards and backwards by a Butterworth filter of order 4,
     so that no phase is lost; three periods of the cutoff are left out at both ends. A fit then passes tau and
     the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at
@@ -127,7 +129,7 @@ def measurements(
 
 def _finite(value: Any, shape: tuple[int | None, ...], name: str, columns: Sequence[str]) -> np.ndarray:
     """`value` as finite floats of that shape. Raises ShapeError or StateError with the column and sample."""
-    x = validation.real_values(value, name)
+    x = validation.real_values(without_labels(value, columns, name), name)
     wanted = tuple(x.shape[0] if size is None and x.ndim else size for size in shape)
     if x.ndim != len(shape) or x.shape != wanted:
         text = ", ".join("samples" if size is None else str(size) for size in shape)

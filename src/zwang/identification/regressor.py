@@ -29,6 +29,7 @@ from zwang.identification.parameters import (
 )
 from zwang.kinematics import configuration
 from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.type_validation import short_repr, validated_arguments
@@ -52,7 +53,8 @@ def regressor(
 
     q (..., nq), v (..., nv), a (..., nv): states and generalised accelerations [SI], or single states of
     SymPy expressions, for which Y is symbolic. kinds: kinds of parameters, see `parameters`; by default
-    those of which `zw.inverse_dynamics` consists. compiled: False evaluates on floats.
+    those of which `zw.inverse_dynamics` consists. compiled: False evaluates on floats. The elements of
+    labelled arrays, as of recordings, are read by their labels.
     out: an array for the result, of float64 and contiguous, which is returned. Calls with many states take a
     quarter less time if they write into the same memory.
     control (..., inputs): the inputs of the motors, such as currents, in the order of `mechanism.inputs`, for
@@ -80,8 +82,12 @@ def regressor(
     """
     mechanism = validation.checked_mechanism(mechanism)
     names = None if kinds is None else kinds_of(kinds, WITH_CONTROL)
-    sizes = _sizes(mechanism, names, control)
-    given = dict(zip(sizes, (q, v, a, control), strict=False))
+    labels = _labels(mechanism, names, control)
+    sizes = {name: len(elements) for name, elements in labels.items()}
+    given = {
+        name: without_labels(x, labels[name], name)
+        for name, x in zip(labels, (q, v, a, control), strict=False)
+    }
     scalars = [_scalars(x, name) for name, x in given.items()]
     is_symbolic = any(x.dtype == object and not are_constant(*x.flat) for x in scalars)
     if out is not None and (is_symbolic or not compiled or independent is not None):
@@ -128,16 +134,17 @@ def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tupl
     return parameters_of(validation.checked_mechanism(mechanism), kinds)
 
 
-def _sizes(mechanism: Mechanism, kinds: tuple[str, ...] | None, control: Any) -> dict[str, int]:
-    """The sizes of q, v and a, and of the control if it is given. Raises DescriptionError where it is
-    missing.
+def _labels(mechanism: Mechanism, kinds: tuple[str, ...] | None, control: Any) -> dict[str, tuple[str, ...]]:
+    """The names of the elements of q, v and a, and of the control if it is given. Raises DescriptionError
+    where it is missing.
     """
-    sizes = {"q": mechanism.nq, "v": mechanism.nv, "a": mechanism.nv}
+    speeds = mechanism.speed_names
+    labels = {"q": mechanism.coordinate_names, "v": speeds, "a": speeds}
     if ("motor" in (kinds or ())) != (control is not None):
         raise DescriptionError('give control together with the kind "motor", or neither')
     if control is not None and not mechanism.inputs:
         raise DescriptionError(f'mechanism {mechanism.name!r} has no motors; leave out control and "motor"')
-    return sizes if control is None else sizes | {"control": len(mechanism.inputs)}
+    return labels if control is None else labels | {"control": mechanism.inputs}
 
 
 def checked_states(

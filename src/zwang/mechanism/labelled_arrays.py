@@ -54,14 +54,18 @@ def in_order_of_names(
         ([name for name in names if labels.count(name) > 1], "has more than once the"),
     ):
         if found:
-            some = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
             raise error(
-                f"{what} {problem} {dimension}{'s' * (len(found) > 1)} {some}; it needs each {dimension} of "
-                "the mechanism once, by its label"
+                f"{what} {problem} {dimension}{'s' * (len(found) > 1)} {_listed(found)}; it needs "
+                f"{_listed(names) or 'none'}, each once, by its label"
             )
     if dimension not in values.dims:
         raise error(f"{what} has lost the dimension {dimension!r}; select by a list, which keeps it")
     return values.isel({dimension: [labels.index(name) for name in names]})
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, for a message."""
+    return ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
 
 
 def without_labels(values: Any, names: Sequence[str], what: str) -> Any:

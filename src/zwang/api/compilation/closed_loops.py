@@ -23,6 +23,7 @@ from zwang.api.compilation.programs import compile_function
 from zwang.constraint.hard import all_velocity_level_rows, depends_on_time, is_hard_constraint
 from zwang.errors import DependentVelocitiesError, DescriptionError, ShapeError, SolveError, StateError
 from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
@@ -216,7 +217,8 @@ def closed_loop_motion(
     motors.
 
     q (N, n): measured coordinates of the independent joints [rad, m], each sample near the one before; (N,)
-    for one joint. v, a, of the same shape: their velocities and accelerations, by default zero.
+    for one joint. v, a, of the same shape: their velocities and accelerations, by default zero. The elements
+    of labelled arrays, as of recordings, are read by their labels.
     independent: the n joints by name, as many as the mechanism has degrees of freedom. start (nq,): a
     configuration near that of the first sample, which chooses the branch of the loops; by default the
     mechanism's home.
@@ -229,15 +231,12 @@ def closed_loop_motion(
     m = validation.numeric_mechanism(mechanism)
     closure = loop_closure(m, independent)
     _check_holonomic(m)
-    given = validation.real_values(q, "q")
-    v, a = (x if x is None else _columns(validation.real_values(x, name), len(closure.names))
-            for x, name in ((v, "v"), (a, "a")))  # fmt: skip
-    given = _columns(given, len(closure.names))
+    given = _columns(q, closure.names, "q")
     if given.ndim != 2 or given.shape[1] != len(closure.names):
         raise ShapeError(f"q must have the shape (N, {len(closure.names)}); its shape is {given.shape}")
     others = []
     for name, value in (("v", v), ("a", a)):
-        x = np.zeros_like(given) if value is None else validation.real_values(value, name)
+        x = np.zeros_like(given) if value is None else _columns(value, closure.names, name)
         if x.shape != given.shape:
             raise ShapeError(f"{name} must have the shape {given.shape} of q; its shape is {x.shape}")
         others.append(x)
@@ -252,9 +251,12 @@ def closed_loop_motion(
     return found, *closure.motion(found, *others)
 
 
-def _columns(values: np.ndarray, n: int) -> np.ndarray:
-    """The values (N, 1) of one joint that are given as (N,)."""
-    return values[:, None] if n == 1 and values.ndim == 1 else values
+def _columns(values: Any, names: tuple[str, ...], what: str) -> np.ndarray:
+    """The values (N, n) of joints as floats, those of a labelled array in the order of the names; one joint's
+    may be given as (N,).
+    """
+    x = validation.real_values(without_labels(values, names, what), what)
+    return x[:, None] if len(names) == 1 and x.ndim == 1 else x
 
 
 def _check_holonomic(m: Mechanism) -> None:

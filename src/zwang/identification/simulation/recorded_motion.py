@@ -13,7 +13,9 @@ from zwang.errors import ShapeError, StateError
 from zwang.identification.measurements import check_unwrapped
 from zwang.identification.simulation.output_error import Iterate, OutputError
 from zwang.identification.simulation.sensitivities import Windows
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.controls import control_names
 
 LEAST_SAMPLES = 10
 SLOPE = 4  # samples to each side, from which the velocities at the starts of windows are guessed
@@ -45,14 +47,17 @@ class RecordedMotion:
         steps = np.diff(t)
         if not np.isfinite(t).all() or not (steps > 0).all() or np.ptp(steps) > 1e-3 * np.median(steps):
             raise StateError("time must increase in even steps; interpolate the data to an even spacing")
-        arrays = {"q": (q, m.nq), "control": (control, len(m.inputs) or m.nv)}
+        arrays = {"q": (q, m.coordinate_names), "control": (control, control_names(m))}
         if v is not None:
-            arrays["v"] = (v, m.nv)
+            arrays["v"] = (v, m.speed_names)
         found = {}
-        for name, (value, size) in arrays.items():
-            x = validation.real_values(value, name)
-            if x.shape != (len(t), size):
-                raise ShapeError(f"{name} must have the shape ({len(t)}, {size}); its shape is {x.shape}")
+        for name, (value, labels) in arrays.items():
+            x, shape = (
+                validation.real_values(without_labels(value, labels, name), name),
+                (len(t), len(labels)),
+            )
+            if x.shape != shape:
+                raise ShapeError(f"{name} must have the shape {shape}; its shape is {x.shape}")
             if not np.isfinite(x).all():
                 row = int(np.argwhere(~np.isfinite(x))[0][0])
                 raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")

@@ -124,7 +124,8 @@ def fit_by_simulation(
     and the smaller cost counts. `reason` tells residuals of more than three times their deviations.
 
     time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
-    a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used.
+    a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used. The
+    elements of labelled arrays, as of recordings, are read by their labels.
     v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
     unknowns too, from first guesses by a local polynomial.
     kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
