@@ -374,6 +374,24 @@ def test_parameters_that_are_not_fitted_are_those_of_the_model():
     assert abs(load.pi[[p.name for p in load.base.parameters].index("mu_bearing")]) < 1e-6
 
 
+def test_dry_friction_that_is_not_fitted_is_that_of_the_model():
+    """It is subtracted, as damping is, also with the default kinds; a switch of the model turns it off."""
+    m = with_friction(double_pendulum(), 0.0, 0.2, 0.4)
+    t, q, v, a = motion(2, 800)
+    smooth = zw.compile(m).inverse_dynamics(q, v, a)
+    off = m.replace(options=replace(m.options, disabled=("frictionloss",)))
+    for model, tau in ((m, smooth + 0.4 * np.sign(v)), (off, smooth)):
+        for kinds in (("inertia", "damping"), ("damping",), None):
+            found = zw.identify.fit(model, zw.identify.Measurements(t, q, v, a, tau), kinds=kinds)
+            assert np.abs(found.residuals(found.train)).max() < 1e-8
+            dampers = [f.coefficient for f in found.mechanism.forces]
+            np.testing.assert_allclose(dampers, 0.2, atol=1e-6)
+    joints = tuple((j.name, 1.0) for j in m.joints)
+    roped = m.replace(tendons=[zw.Tendon("rope", joints=joints, friction=0.1)])
+    with pytest.raises(DescriptionError, match="tendon 'rope' has dry friction, which is not fitted"):
+        zw.identify.fit(roped, zw.identify.Measurements(t, q, v, a, smooth))
+
+
 @pytest.mark.parametrize("consistent", [True, False, "lmi"])
 def test_a_weighed_body_keeps_its_mass_where_data_tell_only_sums(consistent):
     """The masses of a double pendulum's links enter only in combinations; one of them has been weighed."""

@@ -142,7 +142,7 @@ def fit(
 
     mechanism: the model; its parameters complete what the data do not tell. samples: see
     `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction. The inertia,
-    armature, damping and stiffness of kinds that are not named are those of the model.
+    armature, damping, stiffness and dry friction of kinds that are not named are those of the model.
     estimator: "weighted" (default) weighs each joint by the error of its forces, which a first pass
     estimates; "ordinary" weighs all alike; "total" (total least squares) assumes errors in the regressor
     too, in each column as large, relative to it, as those of the forces.
@@ -174,9 +174,9 @@ def fit(
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
     not found to the tolerance of its solver;
-    DescriptionError for constraints other than those above, for coefficients mu that depend on the
-    coordinates, for constants of all motors, and for bounds of inertial parameters together with
-    consistent=True;
+    DescriptionError for constraints other than those above, for dry friction of tendons, for coefficients mu
+    that depend on the coordinates, for constants of all motors, and for bounds of inertial parameters
+    together with consistent=True;
     MissingExtraError for "lmi" without cvxpy;
     StateError and UnknownNameError for invalid settings.
     Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,

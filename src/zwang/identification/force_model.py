@@ -4,9 +4,9 @@ At joint j, with the base regressor Y_b, the load L_j of a bearing, and the meas
 
     k_j u_j = Y_bj beta + f_j + mu_j L_j(beta) sign v_j + s_j exp(-(v_j / w_j)^2) sign v_j .
 
-f: forces of the model's inertia, armature, damping and springs that are not fitted. mu: coefficient of
-load-dependent friction. s, w: force and velocity of Stribeck friction, by which friction at rest is larger
-than in motion. k: motor constant, torque constant times gear ratio. The unknowns are
+f: forces of the model's inertia, armature, damping, dry friction and springs that are not fitted. mu:
+coefficient of load-dependent friction. s, w: force and velocity of Stribeck friction, by which friction at
+rest is larger than in motion. k: motor constant, torque constant times gear ratio. The unknowns are
 theta = (beta, mu, s, w, k). With closed loops the equations of all joints are multiplied by B^T.
 Sources: Armstrong-Helouvry, Dupont, Canudas de Wit, Automatica 30 (1994) 1083; Hamon, Gautier, Garrec,
 IEEE/RSJ IROS 2010, 6187 (friction by load).
@@ -35,7 +35,7 @@ from zwang.identification.parameters import OF_INVERSE_DYNAMICS, Parameter, para
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.constraints import CoulombFriction
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, is_zero
 
 LOAD_FRICTION, STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR = (
     "load friction",
@@ -124,10 +124,12 @@ class ForceModel:
 
     @cached_property
     def held(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """The kinds of parameters of inverse dynamics that are not fitted, and the model's values of these;
-        none if all values are 0.
+        """The kinds of parameters of inverse dynamics and dry friction that are not fitted, and the model's
+        values of these; none if all values are 0.
         """
-        kinds = () if self.kinds is None else tuple(k for k in OF_INVERSE_DYNAMICS if k not in self.kinds)
+        fitted = OF_INVERSE_DYNAMICS if self.kinds is None else self.kinds
+        friction = ("friction",) if _has_friction(self.mechanism) else ()
+        kinds = tuple(k for k in (*OF_INVERSE_DYNAMICS, *friction) if k not in fitted)
         values = np.array([float(p.value) for p in parameters_of(self.mechanism, kinds)])
         return (kinds, values) if values.any() else ((), np.zeros(0))
 
@@ -145,6 +147,11 @@ class ForceModel:
         """The mechanism with the fitted coefficients of Coulomb friction."""
         found = {p.name: float(x) for p, x in zip(parameters, values, strict=True) if p.kind == LOAD_FRICTION}
         return m.replace(constraints=[_with_coefficient(c, found) for c in m.constraints]) if found else m
+
+
+def _has_friction(m: Mechanism) -> bool:
+    """Whether the options of a mechanism let the dry friction of its joints and tendons act."""
+    return not {"frictionloss", "constraint"} & set(m.options.disabled)
 
 
 def _with_coefficient(c: object, found: dict[str, float]) -> object:
@@ -229,6 +236,16 @@ def _check_coefficients(law: CoulombFriction) -> None:
             )
 
 
+def _check_tendons(m: Mechanism) -> None:
+    """Raises DescriptionError for dry friction of a tendon, whose force is in no term of the model."""
+    rough = [t.name for t in m.tendons if not is_zero(t.friction)]
+    if rough and _has_friction(m):
+        raise DescriptionError(
+            f"tendon {rough[0]!r} has dry friction, which is not fitted; subtract its force from tau, and "
+            "set friction=0"
+        )
+
+
 def named(constraints: Sequence[Any]) -> str:
     """The types and names of the first constraints, for a message."""
     return ", ".join(f"{type(c).__name__} {getattr(c, 'name', '')!r}" for c in constraints[:3])
@@ -245,9 +262,10 @@ def force_model(
     """The model of the forces of a mechanism without symbols.
 
     Raises DescriptionError for constraints that it does not contain, for Coulomb friction whose coefficient
-    depends on the coordinates, and for joints that cannot have these unknowns, and UnknownNameError for their
-    names.
+    depends on the coordinates, for dry friction of tendons, and for joints that cannot have these unknowns,
+    and UnknownNameError for their names.
     """
+    _check_tendons(m)
     other = constraints_besides_friction(m)
     if independent is None and other:
         raise DescriptionError(
