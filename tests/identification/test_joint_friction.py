@@ -9,12 +9,13 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from tests.identification.robots import robot, urdf
+from tests.identification.robots import robot, urdf, with_friction
 from tests.identification.test_fit import motion
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.bearing_loads import bearing_regressor, load_of
 from zwang.identification.parameters import parameters_of
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.samples import double_pendulum
 
 KINDS = ("inertia", "damping", "friction")
 RADIUS, COLLAR = 0.05, 0.06
@@ -149,6 +150,34 @@ def test_friction_that_is_not_there_is_not_found():
     for k in MU:
         row = found.base.independent.index(names.index(f"mu_bearing{k}"))
         assert found.interval[row, 0] < 0.02 and found.interval[row, 1] > -0.02
+
+
+def stribeck_record(seed: int, force: float, outliers: float) -> tuple[Mechanism, zw.identify.Measurements]:
+    """A double pendulum with Stribeck friction in its first joint, and a share of outliers."""
+    m = with_friction(double_pendulum(m1=3.0, m2=2.0, l1=0.3, l2=0.4), 0.0, 0.2, 0.4)
+    rng = np.random.default_rng(seed)
+    t, q, v, a = motion(2, 800, seed=5)
+    tau = zw.compile(m).inverse_dynamics(q, v, a) + 0.4 * np.sign(v) + [0.3, 0.05] * rng.normal(size=v.shape)
+    tau[:, 0] += force * np.exp(-((v[:, 0] / 0.3) ** 2)) * np.sign(v[:, 0])
+    tau += (rng.random(v.shape) < outliers) * 5 * rng.normal(size=v.shape)
+    return m, zw.identify.Measurements(t, q, v, a, tau)
+
+
+@pytest.mark.parametrize(("loss", "outliers"), [("linear", 0.0), ("huber", 0.05)])
+def test_of_several_minima_the_lowest_is_found(loss, outliers):
+    """Stribeck friction in few slow samples: many starts lead to another minimum, at large w."""
+    deviations = []
+    for seed in range(12):
+        m, samples = stribeck_record(seed, 0.8, outliers)
+        found = zw.identify.fit(m, samples, kinds=KINDS, stribeck=["shoulder"], loss=loss)
+        deviations.append((found.beta[-2:] - (0.8, 0.3)) / found.standard_deviation[-2:])
+    assert np.abs(deviations).max() < 5
+
+
+def test_friction_that_is_smaller_at_rest_is_no_stribeck_friction():
+    m, samples = stribeck_record(0, -2.0, 0.0)
+    with pytest.raises(SolveError, match=r"friction of joint 'shoulder' would be -.*leave the joint out"):
+        zw.identify.fit(m, samples, kinds=KINDS, stribeck=["shoulder"])
 
 
 def test_wrong_settings_are_told():

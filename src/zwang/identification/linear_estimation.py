@@ -64,15 +64,14 @@ def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, n
     for _ in range(ROUNDS if loss == "huber" else int(estimator == "weighted")):
         residual = tau - A @ x
         if estimator == "weighted":
-            weights = 1 / _noise(residual, tau, n, loss)
+            weights = 1 / error_deviations(residual, tau, n, loss)
         if loss == "huber":
-            size = np.abs(residual) / _noise(residual, tau, n, loss)
-            robust = np.sqrt(np.minimum(1, HUBER / np.maximum(size, 1e-300)))
+            robust = robust_weights(residual / error_deviations(residual, tau, n, loss))
         before, x = x, _least_squares(A, tau, weights, robust)
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
     residual = tau - A @ x
-    noise, correlation = _noise(residual, tau, n, loss), autocorrelation_times(residual)
+    noise, correlation = error_deviations(residual, tau, n, loss), autocorrelation_times(residual)
     covariance = _sandwich(A, residual, weights, noise, correlation, loss)
     return LinearEstimate(
         x / scale, covariance / np.outer(scale, scale), noise, correlation, condition, weights
@@ -116,6 +115,11 @@ def autocorrelation_times(residual: np.ndarray) -> np.ndarray:
     return times
 
 
+def robust_weights(residual: np.ndarray) -> np.ndarray:
+    """Weights by which the squares of residuals, by their standard deviations, have Huber's influence."""
+    return np.sqrt(np.minimum(1, HUBER / np.maximum(np.abs(residual), 1e-300)))
+
+
 def _least_squares(A: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: np.ndarray) -> np.ndarray:
     rows = (weights * robust)[..., None] * A
     columns = np.column_stack([rows.reshape(-1, A.shape[-1]), (weights * robust * tau).ravel()])
@@ -123,7 +127,7 @@ def _least_squares(A: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: 
     return solve_triangular(R[:-1, :-1], R[:-1, -1])
 
 
-def _noise(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) -> np.ndarray:
+def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) -> np.ndarray:
     """Standard deviation of the residuals by joint; that of normal errors without outliers for Huber. It is
     at least that of exact data, whose residuals are rounding errors and tell nothing.
     """
@@ -181,5 +185,5 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) 
     residual = tau - A @ (beta * scale)
     correlation = autocorrelation_times(residual)
     covariance = covariance * float(correlation.max()) * np.outer(back, back)
-    noise = _noise(residual, tau, n, "linear")
+    noise = error_deviations(residual, tau, n, "linear")
     return LinearEstimate(beta, covariance, noise, correlation, condition, 1 / noise)

@@ -2,8 +2,9 @@
 
 Each iteration is a linear estimation, with its weights by joint, its loss and its covariance, of the forces
 linearised at the last unknowns. For given Stribeck velocities w, and with the loads of the model, the
-equations are linear in all other unknowns; the start is the best of some w (variable projection). Source:
-Golub, Pereyra, Inverse Problems 19 (2003) R1.
+equations are linear in all other unknowns; the starts are the best of some w (variable projection), by the
+loss of the fit. The sum of the losses has several minima, of which the lowest counts. Source: Golub, Pereyra,
+Inverse Problems 19 (2003) R1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from zwang.identification.force_model import (
     ForceModel,
     SampledForces,
 )
-from zwang.identification.linear_estimation import HUBER, Estimator, LinearEstimate, Loss, estimate
+from zwang.identification.linear_estimation import (
+    HUBER,
+    Estimator,
+    LinearEstimate,
+    Loss,
+    error_deviations,
+    estimate,
+    robust_weights,
+)
 from zwang.identification.measurements import Measurements
 
 ITERATIONS = 60
@@ -36,6 +45,10 @@ NEGLIGIBLE = 1e-7  # relative increase of the cost that counts as none
 SHORTEST = 1e-4  # step of the line search
 ALIKE = 0.3  # correlation of a signal with the model's forces from which a motor constant starts
 OUTSIDE = 3.0  # of the largest velocity: a Stribeck velocity beyond this is not told
+NEGATIVE = 3.0  # standard deviations by which errors may make Stribeck friction negative
+CONTRADICTED = 20.0  # -2 log of a ratio of likelihoods beyond which data contradict a minimum
+STARTS = 3  # from which the iteration begins
+STARTING_ROUNDS = 6  # of reweighting for a start
 
 Combine = Callable[[LinearEstimate], LinearEstimate]
 
@@ -43,10 +56,11 @@ Combine = Callable[[LinearEstimate], LinearEstimate]
 def estimate_forces(
     model: ForceModel, samples: Measurements, estimator: Estimator, loss: Loss, combine: Combine
 ) -> LinearEstimate:
-    """The estimate of all unknowns of the model.
+    """The estimate of all unknowns of the model; of the minima that the iteration finds from several starts,
+    the one with the lowest cost of the data, or a physical one whose cost is hardly larger.
 
     combine: an estimate with what is known besides the data, such as priors. Raises SolveError where the data
-    do not tell the unknowns, or the iteration does not converge.
+    do not tell the unknowns, the iteration does not converge, or the minimum is unphysical.
     """
     sampled, names = model.at(samples), model.base.combinations
     measured = samples.filtered(sampled.reduced(samples.tau))
@@ -54,26 +68,17 @@ def estimate_forces(
         known, W = sampled.linearised(np.zeros(len(model.base)))
         measured = measured - samples.filtered(known)
         return combine(estimate(samples.filtered(W), measured, estimator, loss, names))
-    theta = _start(model, samples, sampled, measured)
     residuals = _Residuals(model, samples, sampled, measured, loss)
-    for _ in range(ITERATIONS):
-        f, J = sampled.linearised(theta)
-        W, r = samples.filtered(J), measured - samples.filtered(f)
-        found = combine(estimate(W, r + W @ theta, estimator, loss, names))
-        step = found.beta - theta
-        deviation = np.sqrt(np.diag(found.covariance))
-        rounding = ROUNDING * np.linalg.norm(measured) / np.linalg.norm(W.reshape(-1, len(theta)), axis=0)
-        if (np.abs(step) <= np.maximum(CONVERGED * deviation, rounding)).all():
-            _check(model, samples, theta)
-            return replace(found, beta=theta)
-        is_near = (np.abs(step) <= NEAR * deviation).all()
-        theta = theta + step if is_near else residuals.searched(found, theta, step)
-    others = [p.name for p in model.base.parameters[len(model.linear.parameters) :]]
-    raise SolveError(
-        f"the fit of {', '.join(others[:3])} has not converged in {ITERATIONS} iterations; leave out joints "
-        "without Stribeck friction or with a known motor constant, give a motion with more slow parts, or "
-        "samples with less noise"
-    )
+    found: list[LinearEstimate] = []
+    errors: list[SolveError] = []
+    for theta in _starts(residuals):
+        try:
+            found.append(_refined(residuals, theta, estimator, combine))
+        except SolveError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return _chosen(residuals, found)
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,7 @@ class _Residuals:
 
     def cost(self, theta: np.ndarray, weights: np.ndarray) -> float:
         """The sum of the losses that the linear estimate minimises."""
-        size = np.abs(self.measured - self.samples.filtered(self.sampled.forces(theta))) * weights
-        if self.loss == "huber":
-            return float(np.where(size <= HUBER, size**2, 2 * HUBER * size - HUBER**2).sum())
-        return float((size**2).sum())
+        return _cost((self.measured - self.samples.filtered(self.sampled.forces(theta))) * weights, self.loss)
 
     def searched(self, found: LinearEstimate, theta: np.ndarray, step: np.ndarray) -> np.ndarray:
         """theta + length step, with the length halved until the cost does not increase."""
@@ -109,18 +111,66 @@ class _Residuals:
         return theta + length * step
 
 
-def _start(
-    model: ForceModel, samples: Measurements, sampled: SampledForces, measured: np.ndarray
-) -> np.ndarray:
-    """theta by linear least squares for the best of some Stribeck velocities, joint by joint."""
-    theta = _initial(model, samples, sampled, measured)
-    best = _projected(model, samples, sampled, measured, theta)
+def _cost(residuals: np.ndarray, loss: Loss) -> float:
+    """The sum of the losses of weighted residuals."""
+    size = np.abs(residuals)
+    if loss == "huber":
+        return float(np.where(size <= HUBER, size**2, 2 * HUBER * size - HUBER**2).sum())
+    return float((size**2).sum())
+
+
+def _refined(
+    residuals: _Residuals, theta: np.ndarray, estimator: Estimator, combine: Combine
+) -> LinearEstimate:
+    """The minimum that the Gauss-Newton method finds from theta. Raises SolveError."""
+    model, samples, measured = residuals.model, residuals.samples, residuals.measured
+    for _ in range(ITERATIONS):
+        f, J = residuals.sampled.linearised(theta)
+        W, r = samples.filtered(J), measured - samples.filtered(f)
+        found = combine(estimate(W, r + W @ theta, estimator, residuals.loss, model.base.combinations))
+        step = found.beta - theta
+        deviation = np.sqrt(np.diag(found.covariance))
+        rounding = ROUNDING * np.linalg.norm(measured) / np.linalg.norm(W.reshape(-1, len(theta)), axis=0)
+        if (np.abs(step) <= np.maximum(CONVERGED * deviation, rounding)).all():
+            return replace(found, beta=theta)
+        is_near = (np.abs(step) <= NEAR * deviation).all()
+        theta = theta + step if is_near else residuals.searched(found, theta, step)
+    others = [p.name for p in model.base.parameters[len(model.linear.parameters) :]]
+    raise SolveError(
+        f"the fit of {', '.join(others[:3])} has not converged in {ITERATIONS} iterations; leave out joints "
+        "without Stribeck friction or with a known motor constant, give a motion with more slow parts, or "
+        "samples with less noise"
+    )
+
+
+def _chosen(residuals: _Residuals, found: list[LinearEstimate]) -> LinearEstimate:
+    """The minimum with the lowest cost; if it is unphysical, the lowest of the physical ones that the data do
+    not contradict. Raises SolveError where there is none.
+    """
+    weights, count = found[0].weights, residuals.measured.size
+    costs = [(residuals.cost(x.beta, weights), k) for k, x in enumerate(found)]
+    lowest = max(min(costs)[0], 1e-300)
+    reasons = [_unphysical(residuals, x) for x in found]
+    allowed = [(c, k) for c, k in costs if not reasons[k]]
+    # -2 log of the ratio of the likelihoods, with the standard deviation that the residuals have
+    if not allowed or (min(allowed)[0] > lowest and count * np.log(min(allowed)[0] / lowest) > CONTRADICTED):
+        raise SolveError(reasons[min(costs)[1]])
+    return found[min(allowed)[1]]
+
+
+def _starts(residuals: _Residuals) -> list[np.ndarray]:
+    """The best theta by linear estimation for some Stribeck velocities, varied joint by joint."""
+    model, samples = residuals.model, residuals.samples
+    first = _initial(model, samples, residuals.sampled, residuals.measured)
+    _, theta, errors = _projected(residuals, first, None)
+    tried = [_projected(residuals, theta, errors)]
     for name, k in zip(model.stribeck, model.columns_of(STRIBECK_VELOCITY), strict=True):
+        best = min(tried, key=lambda x: x[0])[1]
         for fraction in FRACTIONS:
-            tried = best[1].copy()
-            tried[k] = fraction * _fastest(model, samples, name)
-            best = min(best, _projected(model, samples, sampled, measured, tried), key=lambda x: x[0])
-    return best[1]
+            theta = best.copy()
+            theta[k] = fraction * _fastest(model, samples, name)
+            tried.append(_projected(residuals, theta, errors))
+    return [theta for _, theta, _ in sorted(tried, key=lambda x: x[0])[:STARTS]]
 
 
 def _initial(
@@ -148,33 +198,53 @@ def _fastest(model: ForceModel, samples: Measurements, joint: str) -> float:
 
 
 def _projected(
-    model: ForceModel, samples: Measurements, sampled: SampledForces, measured: np.ndarray, theta: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """The sum of squares, and theta, with all but Stribeck velocities and motor constants by linear least
-    squares, with the loads of the model.
+    residuals: _Residuals, theta: np.ndarray, errors: np.ndarray | None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The cost, theta with all but Stribeck velocities and motor constants by linear estimation with the
+    loads of the model, and the standard deviations of its residuals by joint.
+
+    errors: standard deviations of the forces by joint; by default those of the measured forces, so that no
+    residual counts as an outlier.
     """
+    model, samples = residuals.model, residuals.samples
     linear = theta.copy()
     linear[model.columns_of(STRIBECK_FORCE) + model.columns_of(LOAD_FRICTION)] = 0
     linear[: len(model.linear)] = np.array([float(x) for x in model.linear.values])
-    rows = slice(None, None, max(1, len(measured) // STARTING_ROWS))
-    W, y = samples.filtered(sampled.linearised(linear)[1])[rows], measured[rows]
-    size = np.maximum(np.sqrt((y**2).mean(axis=0)), 1e-300)
+    rows = slice(None, None, max(1, len(residuals.measured) // STARTING_ROWS))
+    W, y = samples.filtered(residuals.sampled.linearised(linear)[1])[rows], residuals.measured[rows]
+    loss: Loss = "linear" if errors is None else residuals.loss
+    size = np.maximum(np.sqrt((y**2).mean(axis=0)), 1e-300) if errors is None else errors
     fixed = model.columns_of(STRIBECK_VELOCITY) + model.columns_of(MOTOR)
     free = [k for k in range(len(theta)) if k not in fixed]
-    A, b = (W[..., free] / size[:, None]).reshape(-1, len(free)), (y / size).ravel()
-    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    x = np.linalg.lstsq(A / scale, b, rcond=1e-10)[0] / scale
+    A, b = W[..., free] / size[:, None], y / size
+    scale = np.maximum(np.linalg.norm(A.reshape(-1, len(free)), axis=0), 1e-300)
+    robust = np.ones(b.shape)
+    for _ in range(STARTING_ROUNDS if loss == "huber" else 1):
+        weighted = (robust[..., None] * A / scale).reshape(-1, len(free))
+        x = np.linalg.lstsq(weighted, (robust * b).ravel(), rcond=1e-10)[0] / scale
+        r = b - A @ x
+        robust = robust_weights(r)
     found = theta.copy()
     found[free] = x
-    return float(((A @ x - b) ** 2).sum()), found
+    return _cost(r, loss), found, error_deviations(size * r, y, len(free), residuals.loss)
 
 
-def _check(model: ForceModel, samples: Measurements, theta: np.ndarray) -> None:
-    """Raises SolveError for Stribeck velocities at which the friction is another one."""
+def _unphysical(residuals: _Residuals, found: LinearEstimate) -> str:
+    """Why Stribeck friction is none, if its velocity is so large that it is another one, or it is negative
+    beyond its errors; else empty.
+    """
+    model, theta, deviation = residuals.model, found.beta, np.sqrt(np.diag(found.covariance))
     for name, k in zip(model.stribeck, model.columns_of(STRIBECK_VELOCITY), strict=True):
-        if abs(theta[k]) > OUTSIDE * _fastest(model, samples, name):
-            raise SolveError(
+        if abs(theta[k]) > OUTSIDE * _fastest(model, residuals.samples, name):
+            return (
                 f"the Stribeck velocity of joint {name!r} would be {abs(theta[k]):.3g}, far above its "
                 "largest velocity, so that the data do not tell Stribeck friction from dry friction; leave "
                 "the joint out of stribeck="
             )
+    for name, k in zip(model.stribeck, model.columns_of(STRIBECK_FORCE), strict=True):
+        if theta[k] < -NEGATIVE * deviation[k]:
+            return (
+                f"the Stribeck friction of joint {name!r} would be {theta[k]:.3g}, so that friction would be "
+                "smaller at rest than in motion; leave the joint out of stribeck="
+            )
+    return ""

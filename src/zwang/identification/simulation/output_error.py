@@ -27,7 +27,7 @@ import numpy as np
 
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.identification.consistent_fit import Divergence, minimised
-from zwang.identification.linear_estimation import HUBER, Loss
+from zwang.identification.linear_estimation import HUBER, Loss, robust_weights
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 
 FACTORS = np.array([0.0, 1e-2, 1.0])  # mu by the mean square of the residuals, tried together
@@ -146,7 +146,7 @@ class OutputError:
         J = (-weights * (S @ by_p)).reshape(*r.shape, len(p))
         Jx = (-weights * X).reshape(*r.shape, X.shape[-1])
         if t.loss == "huber":
-            robust = np.sqrt(np.minimum(1, HUBER / np.maximum(np.abs(r), 1e-300)))
+            robust = robust_weights(r)
             r, J, Jx = r * robust, J * robust[..., None], Jx * robust[..., None]
         return Linearisation(r, J, Jx)
 
