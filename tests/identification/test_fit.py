@@ -384,12 +384,31 @@ def test_dry_friction_that_is_not_fitted_is_that_of_the_model():
         for kinds in (("inertia", "damping"), ("damping",), None):
             found = zw.identify.fit(model, zw.identify.Measurements(t, q, v, a, tau), kinds=kinds)
             assert np.abs(found.residuals(found.train)).max() < 1e-8
-            dampers = [f.coefficient for f in found.mechanism.forces]
+            dampers = [f.coefficient for f in found.mechanism.forces if isinstance(f, zw.Damper)]
             np.testing.assert_allclose(dampers, 0.2, atol=1e-6)
     joints = tuple((j.name, 1.0) for j in m.joints)
     roped = m.replace(tendons=[zw.Tendon("rope", joints=joints, friction=0.1)])
     with pytest.raises(DescriptionError, match="tendon 'rope' has dry friction, which is not fitted"):
         zw.identify.fit(roped, zw.identify.Measurements(t, q, v, a, smooth))
+
+
+def test_priors_that_are_not_finite_are_told_by_name():
+    """An infinite standard deviation tells nothing: the fit is that without the prior."""
+    m = double_pendulum()
+    t, q, v, a = motion(2, 400)
+    samples = zw.identify.Measurements(t, q, v, a, zw.compile(m).inverse_dynamics(q, v, a))
+    name = f"m_{m.bodies[1].name}"
+    for prior, message in (
+        ((np.nan, 0.01), "the value of the prior"),
+        ((np.inf, 1.0), "the value of the prior"),
+        ((1.0, np.nan), "the standard deviation of the prior"),
+    ):
+        with pytest.raises(StateError, match=f"{message} of '{name}' is (nan|inf)"):
+            zw.identify.fit(m, samples, priors={name: prior})
+    plain, vague = (zw.identify.fit(m, samples, priors=priors) for priors in (None, {name: (9.0, np.inf)}))
+    np.testing.assert_array_equal(vague.pi, plain.pi)
+    with pytest.raises(UnknownNameError, match="there is no parameter 'm_nothing'"):
+        zw.identify.fit(m, samples, priors={"m_nothing": (1.0, np.inf)})
 
 
 @pytest.mark.parametrize("consistent", [True, False, "lmi"])

@@ -332,6 +332,13 @@ def test_invalid_calls_are_told_by_name():
         fit(arm(), t, q, tau, bounds={"m_upper": (0, 1)})
     with pytest.raises(StateError, match=r"damping_hip.* is not negative; give a positive upper bound"):
         fit(arm(), t, q, tau, kinds=("damping",), bounds={"damping_hip": (-1, 0)})
+    for level in (95, 1.0, 0.0):
+        with pytest.raises(StateError, match=f"level is {level}; it must be between 0 and 1"):
+            fit(arm(), t, q, tau, level=level)
+    with pytest.raises(StateError, match="starts is 0"):
+        fit(arm(), t, q, tau, starts=0)
+    with pytest.raises(StateError, match="value of the prior of 'm_upper' is nan"):
+        fit(arm(), t, q, tau, priors={"m_upper": (np.nan, 0.1)})
     with pytest.raises(DescriptionError, match="nothing is unknown"):
         fit(arm(), t, q, tau, kinds=())
     with pytest.raises(ParameterError, match="no guess"):

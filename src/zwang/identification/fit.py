@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -16,18 +16,16 @@ from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.base_parameters import BaseParameters, Combinations, Status, base_parameters
 from zwang.identification.consistent_fit import consistent_parameters, with_parameters
+from zwang.identification.fit_settings import Bounds, Priors, bounds_above, check_level, pairs_of, priors_of
 from zwang.identification.force_model import ForceModel, force_model
 from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss
 from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
 from zwang.identification.nonlinear_estimation import estimate_forces
-from zwang.identification.parameters import INERTIAL_KINDS, Parameter, bounds_above, pairs_of
+from zwang.identification.parameters import INERTIAL_KINDS, Parameter, index_of
 from zwang.identification.pseudo_inertia import is_consistent
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
-
-Priors = Mapping[str, tuple[float, float]]
-Bounds = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,8 @@ def fit(
     estimates; "ordinary" weighs all alike; "total" (total least squares) assumes errors in the regressor
     too, in each column as large, relative to it, as those of the forces.
     loss: "linear" (default), or "huber" for outliers.
-    priors: (value, standard deviation) of parameters by name, from a scale or from CAD. bounds: (lower,
-    upper) by name.
+    priors: (value, standard deviation) of parameters by name, from a scale or from CAD; an infinite deviation
+    tells nothing. bounds: (lower, upper) by name.
     consistent: whether pi is physically consistent by construction (default): each body is a distribution of
     positive mass, and armature, damping and friction are not negative. "lmi" does so by a semidefinite
     program with linear matrix inequalities, near the model in the sense of least squares, and takes bounds
@@ -172,8 +170,8 @@ def fit(
     small: give `measurements` a cutoff. Correlation of the errors in time is accounted for by the
     autocorrelation of the residuals.
 
-    Raises SolveError where the motion does not tell all base parameters, the samples are too few, or pi is
-    not found to the tolerance of its solver;
+    Raises SolveError where the motion does not tell all base parameters, the samples are too few, pi is not
+    found to the tolerance of its solver, or Stribeck friction would be negative beyond its error;
     DescriptionError for constraints other than those above, for dry friction of tendons, for coefficients mu
     that depend on the coordinates, for constants of all motors, and for bounds of inertial parameters
     together with consistent=True;
@@ -194,17 +192,18 @@ def fit(
     count = len(samples) - round(held_back * len(samples))
     train, test = samples[:count], samples[count:] if count < len(samples) else None
     model = np.array([float(p.value) for p in base.parameters])
+    weighed = priors_of(priors, base.parameters)
 
     def combined(found: LinearEstimate) -> LinearEstimate:
-        return _with_priors(base, found, model, priors) if priors else found
+        return _with_priors(base, found, model, weighed) if weighed else found
 
     found = estimate_forces(forces, train, estimator, loss, combined)
     n, extra = len(linear.parameters), len(base) - len(linear)
     model[n:] = found.beta[len(found.beta) - extra :]  # of these the model knows nothing
     known, covariance = Combinations(base.parameters, base.matrix), found.covariance
     beta = found.beta
-    if priors and found.pi is not None:
-        known, beta, covariance = _with_weighed(known, found, found.pi, priors)
+    if found.pi is not None:
+        known, beta, covariance = _with_weighed(known, found, found.pi, weighed)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
         bounded = (lower, upper)
@@ -232,17 +231,9 @@ def _check_settings(m: Mechanism, samples: Measurements, held_back: float, level
         )
     if not 0 <= held_back <= 0.9:
         raise StateError(f"held_back is {held_back}; it must be between 0 and 0.9")
-    if not 0 < level < 1:
-        raise StateError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    check_level(level)
     if estimator == "total" and loss == "huber":
         raise StateError('estimator="total" has no loss="huber"; choose one of them')
-
-
-def _index(parameters: Sequence[Parameter], name: str) -> int:
-    names = [p.name for p in parameters]
-    if name not in names:
-        raise UnknownNameError("parameter", name, names)
-    return names.index(name)
 
 
 def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray, priors: Priors
@@ -254,10 +245,8 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     """
     B, information = base.matrix, np.linalg.inv(found.covariance)
     precision, value = np.zeros(len(model)), model.copy()
-    for name, (mean, deviation) in pairs_of(priors, "priors"):
-        if not deviation > 0:
-            raise StateError(f"the standard deviation of the prior of {name!r} is {deviation}; give one > 0")
-        k = _index(base.parameters, name)
+    for name, (mean, deviation) in priors.items():
+        k = index_of(base.parameters, name)
         precision[k], value[k] = 1 / deviation**2, mean
     A = B.T @ information @ B + np.diag(precision)
     size = 1 / np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1))
@@ -273,8 +262,8 @@ def _with_weighed(
     """The base parameters and the parameters with priors, which those that complete the base parameters keep:
     combinations, values and covariance. pi: the estimate with the priors.
     """
-    chosen = [_index(base.parameters, name) for name in priors]
-    deviations = [pair[1] for _, pair in pairs_of(priors, "priors")]
+    chosen = [index_of(base.parameters, name) for name in priors]
+    deviations = [deviation for _, deviation in priors.values()]
     matrix = np.vstack([base.matrix, np.eye(len(pi))[chosen]])
     covariance = np.asarray(block_diag(found.covariance, np.diag(np.square(deviations))))
     return base._replace(matrix=matrix), np.concatenate([found.beta, pi[chosen]]), covariance
@@ -288,7 +277,7 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
         if consistent and p.is_nonnegative:
             lower[k] = 0
     for name, (low, high) in pairs_of(bounds, "bounds"):
-        k = _index(parameters, name)
+        k = index_of(parameters, name)
         if consistent is True and parameters[k].kind in INERTIAL_KINDS:
             raise DescriptionError(
                 f"bounds of {name!r}: an inertial parameter has no bounds together with consistent=True; "

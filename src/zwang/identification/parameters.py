@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from zwang.errors import ArgumentError, DescriptionError, StateError, UnknownNameError
+from zwang.errors import ArgumentError, DescriptionError, UnknownNameError
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
@@ -24,7 +24,7 @@ from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import is_zero, real_array
+from zwang.scalar import is_zero
 
 KINDS = ("inertia", "armature", "damping", "friction", "offset", "stiffness")
 """The kinds of parameters. "inertia" stands for the ten inertial parameters of every moving body."""
@@ -296,6 +296,14 @@ def _ends(spring: PointSpring) -> str:
     return f"{spring.a[0]}, {spring.b[0]}"
 
 
+def index_of(parameters: Sequence[Parameter], name: str) -> int:
+    """The place of a parameter. Raises UnknownNameError."""
+    names = [p.name for p in parameters]
+    if name not in names:
+        raise UnknownNameError("parameter", name, names)
+    return names.index(name)
+
+
 def kinds_of(kinds: Any, known: Sequence[str] = KINDS) -> tuple[str, ...]:
     """Kinds of parameters by name. Raises UnknownNameError, and ArgumentError for other than names."""
     found = (kinds,) if isinstance(kinds, str) else tuple(kinds) if isinstance(kinds, Iterable) else (kinds,)
@@ -305,32 +313,3 @@ def kinds_of(kinds: Any, known: Sequence[str] = KINDS) -> tuple[str, ...]:
         if kind not in known:
             raise UnknownNameError("kind of parameter", kind, known)
     return found
-
-
-def pairs_of(given: Mapping[str, Any], what: str) -> list[tuple[str, tuple[float, float]]]:
-    """The pairs of numbers of a dictionary, by name. Raises StateError for other values."""
-    found = []
-    for name, pair in given.items():
-        try:
-            first, second = (float(x) for x in real_array(pair))
-        except (TypeError, ValueError, OverflowError):
-            raise StateError(
-                f"{what}[{short_repr(name)}] is {short_repr(pair)}; it must be two numbers"
-            ) from None
-        found.append((name, (first, second)))
-    return found
-
-
-def bounds_above(least: float, name: str, low: float, high: float) -> tuple[float, float]:
-    """The bounds (low, high) of a parameter that is at least `least`, 0 or -inf.
-
-    Raises StateError where there is nothing between them.
-    """
-    if not low < high:
-        raise StateError(f"the bounds of {name!r} are ({low}, {high}); the first must be the smaller one")
-    if not least < high:
-        raise StateError(
-            f"the bounds of {name!r} are ({low}, {high}), but this parameter is not negative; give a "
-            "positive upper bound"
-        )
-    return max(low, least), high

@@ -108,8 +108,8 @@ class RecordedMotion:
             if found.shape not in ((), (nv,)):
                 raise ShapeError(f"deviation must be a number or ({nv},) numbers; its shape is {found.shape}")
             found = np.broadcast_to(found, (nv,))
-            if not (found > 0).all():
-                raise StateError(f"deviation is {found.tolist()}; it must be positive")
+            if not (np.isfinite(found) & (found > 0)).all():
+                raise StateError(f"deviation is {found.tolist()}; it must be positive and finite")
             return found
         rates = model.difference_configuration(self.q[1:], self.q[:-1])
         third = np.diff(rates, 2, axis=0)

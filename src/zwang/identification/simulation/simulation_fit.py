@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from zwang.api.arguments import validation
 from zwang.api.compilation.cache_key import IdentityKey
 from zwang.api.compilation.compiled import CompiledMechanism, compile
-from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
+from zwang.errors import DescriptionError, SolveError, StateError
 from zwang.identification.consistent_fit import Divergence
+from zwang.identification.fit_settings import Bounds, Priors, bounds_above, check_level, pairs_of, priors_of
 from zwang.identification.linear_estimation import Loss
-from zwang.identification.parameters import Parameter, bounds_above, pairs_of
+from zwang.identification.parameters import Parameter, index_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
 from zwang.identification.simulation.output_error import Iterate, OutputError, Target
 from zwang.identification.simulation.recorded_motion import RecordedMotion
@@ -73,7 +74,7 @@ class SimulationFit:
 
     def value(self, name: str) -> float:
         """The fitted value of a parameter."""
-        return float(self.p[_index(self.parameters, name)])
+        return float(self.p[index_of(self.parameters, name)])
 
     def __str__(self) -> str:
         lines = [f"{len(self.beta)} combinations of {len(self.p)} parameters, {100 * self.known.level:g} %"]
@@ -99,8 +100,8 @@ def fit_by_simulation(
     kinds: Sequence[str] = ("inertia",),
     bodies: Sequence[str] | None = None,
     guess: Mapping[Any, float] | None = None,
-    priors: Mapping[str, tuple[float, float]] | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Priors | None = None,
+    bounds: Bounds | None = None,
     spread: float = 1.0,
     deviation: ArrayLike | None = None,
     window: int | None = 50,
@@ -131,9 +132,9 @@ def fit_by_simulation(
     kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
     further unknowns, and need a guess by name; with symbols leave "inertia" out. bodies: those of which the
     inertia is unknown, by default all.
-    priors: (value, standard deviation) by name. bounds: (lower, upper) by name, not of inertial parameters;
-    armature, damping, friction, and symbols that are positive or nonnegative by SymPy's assumptions are not
-    negative. spread: s, relative error of the model; its
+    priors: (value, standard deviation) by name; an infinite deviation tells nothing. bounds: (lower, upper)
+    by name, not of inertial parameters; armature, damping, friction, and symbols that are positive or
+    nonnegative by SymPy's assumptions are not negative. spread: s, relative error of the model; its
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
     estimated from third differences. window: samples that are simulated from one start, None for all;
@@ -157,7 +158,10 @@ def fit_by_simulation(
         (str(name), validation.real(value, f"guess[{short_repr(name)}]", "a number"))
         for name, value in (guess or {}).items()
     )
-    bounds, priors = (dict(pairs_of(x or {}, name)) for x, name in ((bounds, "bounds"), (priors, "priors")))
+    check_level(level)
+    for name, count in (("starts", starts), ("iterations", iterations)):
+        if count < 1:
+            raise StateError(f"{name} is {count}; it must be 1 or more")
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
@@ -171,11 +175,12 @@ def fit_by_simulation(
         raise StateError(f"step is {h}; it must be positive")
     simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation)
-    prior, named = _prior(unknowns, spread, bounds), _named(unknowns, priors)
+    prior = _prior(unknowns, spread, dict(pairs_of(bounds or {}, "bounds")))
+    named = _named(unknowns, priors_of(priors, unknowns.parameters))
 
     search = _Search(simulator, model, prior, 1 / spread**2, named, loss, v is None, deviations, iterations)
     rng = np.random.default_rng(seed)
-    first = [_start(prior, rng if k else None) for k in range(max(1, starts))]
+    first = [_start(prior, rng if k else None) for k in range(starts)]
     found = [search.from_start(p, record, window, stop_at) for p in first]
     problem, best = min(found, key=lambda x: x[1].cost)
     if not best.reason or not np.isfinite(best.cost):
@@ -279,13 +284,6 @@ def _fitted(unknowns: Unknowns, p: np.ndarray) -> Mechanism:
         ) from error
 
 
-def _index(parameters: Sequence[Parameter], name: str) -> int:
-    names = [p.name for p in parameters]
-    if name not in names:
-        raise UnknownNameError("parameter", name, names)
-    return names.index(name)
-
-
 _Key = tuple[IdentityKey, tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, float], ...]]
 
 
@@ -340,25 +338,22 @@ def _check_limits(model: Mechanism, simulated: Mechanism, q: np.ndarray) -> None
             )
 
 
-def _named(unknowns: Unknowns, priors: Mapping[str, tuple[float, float]]
+def _named(unknowns: Unknowns, priors: Priors
            ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Indices, values and precisions of the priors of single parameters."""
-    index = [_index(unknowns.parameters, name) for name in priors]
-    for name, (_, s) in priors.items():
-        if not s > 0:
-            raise StateError(f"the standard deviation of the prior of {name!r} is {s}; give one > 0")
+    index = [index_of(unknowns.parameters, name) for name in priors]
     means = np.array([mean for mean, _ in priors.values()], dtype=float)
     return np.array(index, dtype=int), means, np.array([1 / s for _, s in priors.values()], dtype=float)
 
 
-def _prior(unknowns: Unknowns, spread: float, bounds: Mapping[str, tuple[float, float]]) -> Divergence:
+def _prior(unknowns: Unknowns, spread: float, bounds: Bounds) -> Divergence:
     """The divergence from the model, with the bounds of the scalars."""
     if not 0 < spread < np.inf:
         raise StateError(f"spread is {spread}; it must be positive and finite")
     n = unknowns.inertial
     lower, upper = unknowns.least.copy(), np.full(len(unknowns.least), np.inf)
     for name, (low, high) in bounds.items():
-        k = _index(unknowns.parameters, name)
+        k = index_of(unknowns.parameters, name)
         if k < n:
             raise DescriptionError(f"bounds of {name!r}: an inertial parameter has none; give a prior")
         lower[k - n], upper[k - n] = bounds_above(lower[k - n], name, low, high)
