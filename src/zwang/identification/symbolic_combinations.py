@@ -19,7 +19,7 @@ from zwang.errors import SolveError
 from zwang.identification.parameters import parameters_of
 from zwang.identification.regressor import symbolic_regressor
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import symbol
+from zwang.mechanism.serialization import symbols_in
 
 DEGREE = 2
 MOST_SYMBOLS = 16  # on which the coefficients depend
@@ -78,7 +78,8 @@ def symbolic_coefficients(
             f"the combinations of base parameters are no polynomials of degree {DEGREE} in {names}; give the "
             "angles among them numbers with mechanism.subs({...})"
         )
-    symbols = [[symbol(m.symbols[k]) for k in c] for c in monomials]
+    own = {str(s): s for s in symbols_in(m)}
+    symbols = [[own[m.symbols[k]] for k in c] for c in monomials]
     expressions = [_expression(column, symbols) for column in found.T]
     filled = np.empty(len(expressions), dtype=object)
     filled[:] = expressions
