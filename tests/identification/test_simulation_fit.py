@@ -301,6 +301,27 @@ def test_outliers_have_little_weight_with_hubers_loss():
     assert abs(robust - 0.1) < 0.2 * abs(plain - 0.1) + 1e-3
 
 
+def test_outliers_hardly_widen_the_intervals_of_hubers_loss():
+    """The true values deviate by the standard deviations that the fit states, which outliers of 100 times the
+    errors hardly increase.
+    """
+    deviations, widths = [], []
+    for seed in range(15):
+        t, q, tau = record(arm(), seed)
+        rng = np.random.default_rng(100 + seed)
+        spoiled = q + (rng.random(q.shape) < 0.05) * 100 * NOISE * rng.normal(size=q.shape)
+        plain, robust = (
+            zw.identify.fit_by_simulation(arm(damping=0.3), t, x, tau, kinds=("damping",), loss="huber")
+            for x in (q, spoiled)
+        )
+        assert robust.errors.max() < 2 * NOISE and "local minimum" not in robust.reason
+        sizes = [np.sqrt(np.diag(x.known.covariance)) for x in (plain, robust)]
+        deviations.append((robust.beta - 0.1) / sizes[1])
+        widths.append(sizes[1] / sizes[0])
+    assert 0.7 < np.sqrt(np.mean(np.square(deviations))) < 1.3  # of 30 standard normal numbers, +-0.13
+    assert np.mean(widths) < 1.3
+
+
 def test_known_velocities_need_no_unknown_starts():
     """Exact states at the starts of windows: the parameters alone are fitted."""
     t, q, tau = exact_record(arm())

@@ -135,8 +135,17 @@ class OutputError:
         return float(total) if np.isfinite(total) else float("inf")
 
     def linearised(self, p: np.ndarray, windows: Windows) -> Linearisation:
-        """Residuals and derivatives at p, with the weights of the loss. The derivative of the difference of
-        two attitudes is taken to be that of small differences.
+        """Residuals and derivatives at p, with the weights of the loss."""
+        at = self.differentiated(p, windows)
+        if self.target.loss != "huber":
+            return at
+        robust = robust_weights(at.residuals)
+        weighted = (x * robust[..., None] for x in (at.by_parameters, at.by_starts))
+        return Linearisation(at.residuals * robust, *weighted)
+
+    def differentiated(self, p: np.ndarray, windows: Windows) -> Linearisation:
+        """Residuals and derivatives at p. The derivative of the difference of two attitudes is taken to be
+        that of small differences.
         """
         t = self.target
         values, by_p = self.simulator.unknowns.values(p)
@@ -145,9 +154,6 @@ class OutputError:
         weights = t.weights[..., None]
         J = (-weights * (S @ by_p)).reshape(*r.shape, len(p))
         Jx = (-weights * X).reshape(*r.shape, X.shape[-1])
-        if t.loss == "huber":
-            robust = robust_weights(r)
-            r, J, Jx = r * robust, J * robust[..., None], Jx * robust[..., None]
         return Linearisation(r, J, Jx)
 
     def solved(

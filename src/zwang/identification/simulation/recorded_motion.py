@@ -10,6 +10,7 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
+from zwang.identification.linear_estimation import MAD, Loss
 from zwang.identification.measurements import check_unwrapped
 from zwang.identification.simulation.output_error import Iterate, OutputError
 from zwang.identification.simulation.sensitivities import Windows
@@ -100,8 +101,8 @@ class RecordedMotion:
         windows = Windows(self.q0[starts], self.v[starts], control, self.time[starts], every)
         return windows, self.q[rows], mask
 
-    def deviations(self, model: CompiledMechanism, given: Any) -> np.ndarray:
-        """The standard deviations (nv,) of the errors of q."""
+    def deviations(self, model: CompiledMechanism, given: Any, loss: Loss) -> np.ndarray:
+        """The standard deviations (nv,) of the errors of q; for Huber's loss those without outliers."""
         nv = self.m.nv
         if given is not None:
             found = validation.real_values(given, "deviation")
@@ -113,8 +114,11 @@ class RecordedMotion:
             return found
         rates = model.difference_configuration(self.q[1:], self.q[:-1])
         third = np.diff(rates, 2, axis=0)
-        found = np.sqrt(np.mean(third**2, axis=0)) / THIRD_DIFFERENCE
-        return np.maximum(found, 1e-9)
+        size = np.sqrt(np.mean(third**2, axis=0))
+        if loss == "huber":
+            typical = MAD * np.median(np.abs(third), axis=0)
+            size = np.where(typical > 0, typical, size)  # 0 where the record mostly rests
+        return np.maximum(size / THIRD_DIFFERENCE, 1e-9)
 
     def slope_precision(self, deviations: np.ndarray) -> np.ndarray:
         """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope

@@ -16,7 +16,7 @@ from zwang.api.compilation.compiled import CompiledMechanism, compile
 from zwang.errors import DescriptionError, SolveError, StateError
 from zwang.identification.consistent_fit import Divergence
 from zwang.identification.fit_settings import Bounds, Priors, bounds_above, check_level, pairs_of, priors_of
-from zwang.identification.linear_estimation import Loss
+from zwang.identification.linear_estimation import MAD, Loss
 from zwang.identification.parameters import Parameter, index_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
 from zwang.identification.simulation.output_error import Iterate, OutputError, Target
@@ -137,8 +137,8 @@ def fit_by_simulation(
     nonnegative by SymPy's assumptions are not negative. spread: s, relative error of the model; its
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
-    estimated from third differences. window: samples that are simulated from one start, None for all;
-    those after the last whole window are not used.
+    estimated from third differences, with loss="huber" from their median. window: samples that are simulated
+    from one start, None for all; those after the last whole window are not used.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
     step [s], integrator: of the simulation, by default the mechanism's; the step must divide the sampling
@@ -174,7 +174,7 @@ def fit_by_simulation(
     if not h > 0:
         raise StateError(f"step is {h}; it must be positive")
     simulator = _simulator(key, away, h, integrator or options.integrator)
-    deviations = record.deviations(model, deviation)
+    deviations = record.deviations(model, deviation, loss)
     prior = _prior(unknowns, spread, dict(pairs_of(bounds or {}, "bounds")))
     named = _named(unknowns, priors_of(priors, unknowns.parameters))
 
@@ -246,14 +246,17 @@ def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], devia
     p = best.p
     q, _ = problem.simulator.trajectory(best.windows, problem.values(p))
     _check_limits(unknowns.model, problem.simulator.mechanism, q)
-    counted = problem.target.weights > 0
-    rms = np.sqrt((problem.residuals(q).reshape(counted.shape) ** 2).sum((0, 1)) / counted.sum((0, 1)))
-    known = known_combinations(unknowns, problem.linearised(p, best.windows), p, level)
+    weights, loss = problem.target.weights, problem.target.loss
+    r = problem.residuals(q).reshape(weights.shape)[weights[..., 0] > 0]
+    rms = np.sqrt((r**2).mean(axis=0))
+    # outliers are no misfit for Huber's loss
+    ratios = MAD * np.median(np.abs(r), axis=0) if loss == "huber" else rms
+    known = known_combinations(unknowns, problem.differentiated(p, best.windows), p, level, loss)
     windows = best.windows
     samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
         unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, rms * deviations, best.costs,
-        costs, _reason(best, unknowns.model, rms), deviations, windows.time[:, None] + samples,
+        costs, _reason(best, unknowns.model, ratios), deviations, windows.time[:, None] + samples,
         problem.target.q, q,
     )  # fmt: skip
 

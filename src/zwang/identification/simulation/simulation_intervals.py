@@ -2,11 +2,12 @@
 
 Inertial parameters and the scalars of a joint enter the equations of motion only in the base parameters
 beta = B p of inverse dynamics, so that the derivatives by p are J = J_b B, with the columns J_b of the
-independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the weighted
-residuals of coordinate j,
+independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the residuals
+of coordinate j,
     H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
-is the covariance of beta. A direction in which H is singular is not told by the record, and a combination
-with a part in such a direction has an infinite interval.
+is the covariance of beta; for Huber's loss sigma_j^2 is E psi^2 / (E psi')^2 (Huber 1981, Section 7.6), and
+J_j has no weights of the loss. A direction in which H is singular is not told by the record, and a
+combination with a part in such a direction has an infinite interval.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from zwang.identification.base_parameters import (
     selected_columns,
     with_independent,
 )
-from zwang.identification.linear_estimation import autocorrelation_times
+from zwang.identification.linear_estimation import HUBER, Loss, autocorrelation_times
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
 from zwang.identification.simulation.output_error import Linearisation
@@ -59,17 +60,20 @@ class KnownCombinations:
         return tuple(self.base.parameters[k].unit for k in self.base.independent)
 
 
-def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float
+def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float, loss: Loss
                        ) -> KnownCombinations:  # fmt: skip
-    """The combinations with their intervals at the fitted p."""
+    """The combinations with their intervals at the fitted p. at: without the weights of the loss."""
     base = _base(unknowns)
-    r, J, _ = at.eliminated(at.by_parameters[..., list(base.independent)])
+    _, J, _ = at.eliminated(at.by_parameters[..., list(base.independent)])
     nv, m = unknowns.model.nv, len(base)
-    r, J = r.reshape(-1, nv), J.reshape(-1, nv, m)
-    counted = np.abs(at.residuals.reshape(-1, nv)) > 0
+    r, J = at.residuals.reshape(-1, nv), J.reshape(-1, nv, m)
+    counted = np.abs(r) > 0
     rows = max(1, int(counted.sum()) - at.by_starts.shape[0] * at.by_starts.shape[-1])
-    sigma2 = (r**2).sum(0) * nv / max(1, rows - m)
-    T = autocorrelation_times(r)
+    bound = HUBER if loss == "huber" else np.inf
+    psi, linear = np.clip(r, -bound, bound), counted & (np.abs(r) <= bound)
+    share = np.maximum(linear.sum(0), 1) / np.maximum(counted.sum(0), 1)
+    sigma2 = (psi**2).sum(0) * nv / max(1, rows - m) / share**2
+    T = autocorrelation_times(psi)
     scale = np.linalg.norm(J.reshape(-1, m), axis=0)
     scale = np.where(scale > 0, scale, 1)
     A = J / scale
