@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from tests.identification.test_closed_loops import DRIVES, drive, five_bar, lagrange_forces
@@ -259,3 +260,28 @@ def test_joints_are_fixed():
     q, v, a = [0.3], [1.0], [0.5]
     expected = zw.inverse_dynamics(m, [0.3, 0], [1, 0], [0.5, 0])[0]
     np.testing.assert_allclose(zw.inverse_dynamics(fixed, q, v, a), expected)
+
+
+def test_what_involves_a_fixed_joint_is_left_out():
+    """By name, by the symbols of formulas, and by the constraint whose friction it is; the rest is kept."""
+
+    def body(name: str, parent: str) -> zw.Body:
+        return zw.Body(name, zw.Revolute(name, axis=(0, 1, 0)), parent=parent, mass=1, com=(0.1, 0, 0),
+                       inertia=(0.1, 0.1, 0.1))  # fmt: skip
+
+    a, b, c = sp.symbols("a b c")
+    involved = [
+        zw.JointCoupling("j", "b", "a"),
+        zw.Holonomic("h", a - b),
+        zw.Pfaffian("p", {"a": 1, "b": 1}),
+        zw.Pfaffian("r", {"b": sp.cos(a), "c": 1}),
+        zw.CoulombFriction("f", 0.1, constraint="h", sliding={"b": 1}),
+        zw.CoulombFriction("g", 0.1 + a**2, joint="b", radius=0.1),
+    ]
+    kept = [zw.Holonomic("k", b - c), zw.CoulombFriction("l", 0.1 + b**2, joint="b", radius=0.1)]
+    m = zw.Mechanism("r", [body("a", "world"), body("b", "a"), body("c", "b")], home=(0.1, 0.2, 0.3),
+                     constraints=[*involved, *kept], forces=[zw.Spring("b", 1.0, relative_to="a")],
+                     sensors=[zw.FrameSensor("s", "position", "c", relative_to="a")])  # fmt: skip
+    fixed = zw.identify.with_fixed_joints(m, ["a"])
+    assert fixed.constraints == tuple(kept) and fixed.forces == () and fixed.symbols == ()
+    assert fixed.home == (0.2, 0.3) and len(fixed.sensors) == 1  # relative to the body a
