@@ -171,6 +171,21 @@ def test_the_command_fits_by_simulation(call, tmp_path):
     assert status == 1 and "leave out --cutoff" in text
 
 
+def test_the_model_fitted_by_simulation_keeps_its_motors_and_sensors(call, tmp_path):
+    write_csv(tmp_path / "record.csv", recorded(), parts=("q", "tau"))
+    driven = MODEL.replace(
+        forces=[zw.Motor("drive", "elbow", gear=5.0), zw.Damper("shoulder", 0.1)],
+        sensors=[zw.JointSensor("angle", "position", "elbow"), zw.ActuatorSensor("force", "force", "drive")],
+        keyframes=[zw.Keyframe("start", q=(0.1, 0.2), control=(0.5,))],
+    )
+    (tmp_path / "arm.json").write_text(driven.to_json())
+    status, text = call("record.csv", "--method", "simulation", "--kind", "damping", "--out", "new.json")
+    assert status == 0, text
+    fitted = zw.Mechanism.from_json((tmp_path / "new.json").read_text())
+    assert fitted.inputs == driven.inputs and fitted.sensors == driven.sensors
+    assert fitted.keyframes == driven.keyframes and driven.forces[0] in fitted.forces
+
+
 def interval(text: str, name: str) -> tuple[float, float]:
     """The interval of a base parameter in a printed report."""
     line = next(x for x in text.splitlines() if x.startswith(f"{name} ") and " to " in x)

@@ -136,11 +136,11 @@ def identify(
     write = None if out_file is None else writer_of(out_file)
     if not data.exists():
         raise LoadError(missing_file_message(data, (".csv",)))
-    m = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
-    m = m if method == "forces" else _without_motors(m)
+    whole = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
+    m = whole if method == "forces" else _without_motors(whole)
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
-        _check_writable(m, write, out_file, kinds, strict)
+        _check_writable(whole, write, out_file, kinds, strict)
     samples = zw.identify.read_csv(m, data, cutoff=cutoff, delay=delay, check_units=check_units)
     loss = "huber" if robust else "linear"
     if method == "forces":
@@ -156,7 +156,8 @@ def identify(
         result.save(report)
         out.print(f"wrote {escape(str(report))}")
     if write is not None and out_file is not None:
-        write(found.mechanism, out_file, strict)
+        fitted = found.mechanism
+        write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
 
 
@@ -183,5 +184,18 @@ def _is_urdf(path: Path | None) -> bool:
 
 
 def _without_motors(m: zw.Mechanism) -> zw.Mechanism:
-    """The mechanism without sensors and motors, whose place the measured forces take."""
-    return m.replace(forces=[f for f in m.forces if not m.replace(forces=[f], sensors=()).inputs], sensors=())
+    """The mechanism without motors, whose place the measured forces take, and without what may refer to them:
+    sensors and keyframes.
+    """
+    return m.replace(forces=[f for f in m.forces if not _is_motor(f)], sensors=(), keyframes=())
+
+
+def _with_motors(fitted: zw.Mechanism, m: zw.Mechanism) -> zw.Mechanism:
+    """The fitted mechanism with the motors, sensors and keyframes of m, which were left out."""
+    motors = [f for f in m.forces if _is_motor(f)]
+    return fitted.replace(forces=[*fitted.forces, *motors], sensors=m.sensors, keyframes=m.keyframes)
+
+
+def _is_motor(force: object) -> bool:
+    """Whether a force has an input of the control."""
+    return isinstance(force, zw.Motor | zw.Actuator) or getattr(force, "input", None) is not None
