@@ -323,6 +323,22 @@ def test_a_joint_without_limits_turns_many_times(cutoff):
             zw.identify.measurements(limited, t, 2 * DEGREES * np.sin(8 * t)[:, None], tau)
 
 
+@pytest.mark.parametrize("noise", [1e-5, 1e-4, 1e-3])
+def test_velocities_are_checked_with_noisy_positions(noise):
+    """At 1 kHz the differences of successive positions are mostly noise; units are still told."""
+    t = np.arange(0, 10, 0.001)[:, None]
+    q, v = 0.3 * np.sin(0.8 * t), 0.24 * np.cos(0.8 * t)
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.4), inertia=(0.1, 0.1, 0.1))
+    m = zw.Mechanism("pendulum", [body])
+    tau = zw.compile(m).inverse_dynamics(q, v, -0.64 * q)
+    rough = q + noise * np.random.default_rng(0).normal(size=q.shape)
+    found = zw.identify.measurements(m, t[:, 0], rough, tau, v=v, a=-0.64 * q)
+    np.testing.assert_array_equal(found.v, v)
+    for factor, unit in ((DEGREES, "degrees"), (1e-3, "another unit of time")):
+        with pytest.raises(StateError, match=f"v of 'j' is .* this looks like {unit}"):
+            zw.identify.measurements(m, t[:, 0], rough, tau, v=factor * v)
+
+
 def test_short_or_misshapen_data_are_told_by_name():
     exact, _, _ = record("ur10")
     t, q, tau = exact.time, exact.q, exact.tau

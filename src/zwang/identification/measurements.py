@@ -289,19 +289,33 @@ def _continuous(m: Mechanism, q: np.ndarray) -> np.ndarray:
 
 
 def _check_velocities(m: Mechanism, record: Measurements) -> None:
-    """Raises StateError where v is not the derivative of q: degrees, or milliseconds."""
+    """Raises StateError where v is not the derivative of q: degrees, or milliseconds.
+
+    The displacements are those over the span of samples in which each coordinate moves most, against which
+    the errors of q count least: between successive samples they may be larger than the motion.
+    """
     moved = compile(m).difference_configuration(record.q[1:], record.q[:-1])
-    expected = moved / np.diff(record.time)[:, None]
-    middle = (record.v[1:] + record.v[:-1]) / 2
+    swept = (record.v[1:] + record.v[:-1]) / 2 * np.diff(record.time)[:, None]
+    paths = [np.cumsum(np.pad(x, ((1, 0), (0, 0))), axis=0) for x in (moved, swept)]
     for k, name in enumerate(m.speed_names):
-        size = float(expected[:, k] @ expected[:, k])
-        ratio = float(middle[:, k] @ expected[:, k]) / size if size > 0 else 1.0
+        ratio = _ratio_of_displacements(paths[0][:, k], paths[1][:, k])
         if abs(ratio - 1) > 0.5:
             guess = "degrees" if abs(ratio / DEGREES - 1) < 0.2 else "another unit of time or of length"
             raise StateError(
                 f"v of {name!r} is {ratio:.4g} times the derivative of q: this looks like {guess}; give "
                 "rad, m and s, or check_units=False"
             )
+
+
+def _ratio_of_displacements(moved: np.ndarray, swept: np.ndarray) -> float:
+    """The displacements of one path (N,) by those of another, by least squares over the span of 2^n samples
+    with the largest mean square; 1 without a motion.
+    """
+    spans = 2 ** np.arange(int(np.log2(len(moved) - 1)) + 1)
+    span = max(spans, key=lambda n: float(np.mean((moved[n:] - moved[:-n]) ** 2)))
+    by, of = (x[span:] - x[:-span] for x in (moved, swept))
+    size = float(by @ by)
+    return float(of @ by) / size if size > 0 else 1.0
 
 
 def _check_forces(m: Mechanism, record: Measurements) -> None:
