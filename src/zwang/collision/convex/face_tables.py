@@ -114,25 +114,24 @@ def _reversed(faces: Faces) -> Faces:
 def _tables(shapes: Sequence[Faces]) -> FlatFaces:
     """Tables of the faces of all shapes, one after the other."""
     polygons = [polygon for faces in shapes for polygon in faces.polygons]
-    counts = [len(polygon) for polygon in polygons]
-    first_vertices = np.cumsum([0, *(len(faces.points) for faces in shapes)])
-    closed = [
-        first + np.array([k for polygon in faces.polygons for k in (*polygon, polygon[0])], int)
-        for first, faces in zip(first_vertices[:-1], shapes, strict=True)
-    ]
-    vertices = np.concatenate([*closed, np.zeros(max(counts) + 1, int)])
-    # so many more that a corner of any face has an index in the table
-    points = np.concatenate([faces.points for faces in shapes])
-    starts = np.cumsum([0, *(n + 1 for n in counts[:-1])])
+    counts = np.array([len(polygon) for polygon in polygons])
+    starts = np.cumsum(counts + 1) - (counts + 1)
     faces_at = np.repeat(np.arange(len(counts)), counts)
-    corners_at = np.concatenate([np.arange(n) for n in counts])
-    owners = vertices[starts[faces_at] + corners_at]
+    corners_at = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    first_vertices = np.cumsum([0, *(len(faces.points) for faces in shapes)])
+    first_of_face = np.repeat(first_vertices[:-1], [len(faces.polygons) for faces in shapes])
+    owners = first_of_face[faces_at] + np.concatenate(polygons)
+    # so many more that a corner of any face has an index in the table
+    vertices = np.zeros(starts[-1] + counts[-1] + counts.max() + 2, int)
+    vertices[starts[faces_at] + corners_at] = owners
+    vertices[starts + counts] = vertices[starts]
+    points = np.concatenate([faces.points for faces in shapes])
     order = np.argsort(owners, kind="stable")
     degrees = np.bincount(owners, minlength=first_vertices[-1])
     return FlatFaces(
         table(np.concatenate([faces.normals for faces in shapes])), table(points), table(vertices),
         table(faces_at[order]), table(corners_at[order]), table(np.cumsum([0, *degrees])),
-        table(starts), table(counts), (1.0, 1.0, 1.0), max(3, int(degrees.max())), max(counts),
+        table(starts), table(counts), (1.0, 1.0, 1.0), max(3, int(degrees.max())), int(counts.max()),
     )  # fmt: skip
 
 
