@@ -198,3 +198,39 @@ def test_the_acceleration_of_a_mechanism_with_one_soft_row(r, v, pull, kind):
     a1 = soft.d * aref + (1 - soft.d) * a0
     expected = a1 if kind == "equality" or aref > a0 else a0
     assert found.acceleration[2] == pytest.approx(expected, abs=1e-12 * max(1, abs(a0), abs(aref)))
+
+
+STATIC_LOOPS = {
+    "weld": "<weld body1='post' body2='world' relpose='0.9 0 0 1 0 0 0'/>",
+    "connect": "<connect site1='top' site2='origin'/>",
+}
+
+
+@pytest.mark.parametrize("loop", STATIC_LOOPS)
+def test_a_soft_loop_between_parts_that_cannot_move_has_no_force(loop, tmp_path):
+    """A force sensor of a fixed post measures its weight; the loop that follows keeps its own force."""
+    path = tmp_path / "post.xml"
+    path.write_text(
+        "<mujoco><worldbody><site name='origin' pos='0.9 0.1 0.2'/><body><joint axis='0 1 0'/>"
+        "<geom size='0.1' pos='0 0 -1'/><site name='tip' pos='0 0 -1'/></body><body name='post' pos='1 0 0'>"
+        "<inertial pos='0 0 0' mass='2' diaginertia='0.1 0.1 0.1'/><site name='top' pos='0 0 0.1'/></body>"
+        f"</worldbody><equality>{STATIC_LOOPS[loop]}<connect site1='tip' site2='origin'/></equality>"
+        "<sensor><force name='f' site='top'/><torque name='t' site='top'/></sensor></mujoco>"
+    )
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mechanism = zw.load(path)
+    found = zw.sensors(mechanism, [0.0], [0.0])
+    for name in ("f", "t"):
+        np.testing.assert_allclose(found[name], data.sensor(name).data, atol=1e-9)
+    second = mechanism.constraints[1].name
+    forces = zw.constrained_dynamics(mechanism, [0.0], [0.0], [0.0]).forces
+    assert list(forces) == [second]
+    wanted = {"sensors": True, "multipliers": True}
+    run = zw.simulate(mechanism, duration=0.002, record=wanted, progress=False)
+    np.testing.assert_allclose(run.sensor[0, 0], data.sensordata, atol=1e-9)
+    of = run.constraint_row.values.astype(str)
+    rows = [k for k, name in enumerate(of) if name.startswith(second)]
+    np.testing.assert_allclose(run.multiplier[0, 0, rows], forces[second], rtol=1e-9)
+    np.testing.assert_allclose(np.delete(run.multiplier[0, 0], rows), 0)

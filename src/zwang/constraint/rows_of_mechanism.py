@@ -11,8 +11,10 @@ from zwang.constraint.hard import VELOCITY_LEVEL, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import Rows, concatenated
 from zwang.kinematics.tendon_length import has_moment_arms
+from zwang.mechanism.constraints import Connect, Distance, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
+from zwang.mechanism.tree import WORLD
 
 
 def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only: bool = False) -> Rows:
@@ -28,7 +30,7 @@ def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only
         return concatenated(parts, mechanism.nv)
     if "equality" not in disabled:
         for c in mechanism.constraints:
-            if isinstance(c, (*LOOPS, *VELOCITY_LEVEL)) and not _is_idle(mechanism, c):
+            if isinstance(c, (*LOOPS, *VELOCITY_LEVEL)) and not is_idle(mechanism, c):
                 parts.append(rows_of_constraint(context, c))
     if "frictionloss" not in disabled:
         parts += friction_rows(context)
@@ -42,9 +44,22 @@ def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only
     return concatenated([others, contact_rows(context, pairs, coupled)], mechanism.nv)
 
 
-def _is_idle(mechanism: Mechanism, constraint: object) -> bool:
-    """Whether a constraint couples only tendons whose length no joint changes: it has no force."""
-    if not isinstance(constraint, TendonCoupling):
-        return False
-    tendons = [t for t in mechanism.tendons if t.name in (constraint.tendon, constraint.to)]
-    return not any(has_moment_arms(mechanism, tendon) for tendon in tendons)
+def is_idle(mechanism: Mechanism, constraint: object) -> bool:
+    """Whether no joint changes the violation of a constraint, which then has no rows and no force: a coupling
+    of tendons whose length no joint changes, or a soft loop between parts that cannot move.
+
+    Hard loops keep their rows: a violation that no motion can remove is an error. Source: MuJoCo, which omits
+    an equality whose Jacobian is empty.
+    """
+    match constraint:
+        case TendonCoupling():
+            tendons = [t for t in mechanism.tendons if t.name in (constraint.tendon, constraint.to)]
+            return not any(has_moment_arms(mechanism, tendon) for tendon in tendons)
+        case Weld():
+            bodies = (constraint.a, constraint.b)
+        case Connect() | Distance():
+            bodies = (constraint.a[0], constraint.b[0])
+        case _:
+            return False
+    is_static = all(mechanism.tree.placement(body).link == WORLD for body in bodies)
+    return is_static and constraint.softness is not None

@@ -17,6 +17,7 @@ from zwang.collision import Pair
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import is_hard_constraint, rolling_contact, rows_of_constraint
 from zwang.constraint.rows import Rows
+from zwang.constraint.rows_of_mechanism import is_idle
 from zwang.kinematics.poses import placement_pose
 from zwang.mechanism.constraints import (
     Connect,
@@ -118,13 +119,17 @@ def forces_of_constraints(context: RowContext, solution: Solution) -> Iterator[t
     """Each constraint with the forces of its rows.
 
     Soft ones follow from the residual of their rows, unless the noslip solver has changed the acceleration;
-    hard ones are multipliers, which precede all others in the order of the constraints.
+    hard ones are multipliers, which precede all others in the order of the constraints. Those without rows
+    have no force.
     """
     at = 0
     for c in context.mechanism.constraints if equality_enabled(context.mechanism) else ():
         if isinstance(c, NonIdeal | CoulombFriction):
             continue
         count = len(c.expressions) if isinstance(c, Holonomic) else ROW_COUNTS.get(type(c), 1)
+        if is_idle(context.mechanism, c):
+            yield c, np.zeros(count, int)
+            continue
         if is_hard_constraint(c) or context.mechanism.options.noslip_iterations:
             yield c, solution.force[at : at + count]
         else:
