@@ -145,6 +145,23 @@ def test_contact_forces_are_summed_by_body():
     assert shown["box"][-1] == pytest.approx(3.0 * 9.81, rel=1e-3)
 
 
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_contact_forces_by_body_include_the_reactions(order):
+    """The net contact force on each of two boxes at rest, one on the other, is its weight."""
+    height = {"A": 0.1, "B": 0.3}
+    boxes = [
+        zw.Body(n, zw.Free(n), position=(0, 0, height[n]), mass=1, inertia=(0.01,) * 3,
+                geometry=[zw.Box(0.2, 0.2, 0.2)])
+        for n in order
+    ]  # fmt: skip
+    m = zw.Mechanism(bodies=boxes, geometry=[zw.Plane()])
+    run = zw.simulate(m, duration=0.6, record={"forces": True, "every": 100}, progress=False)
+    shown = lines(zw.plot(run, kind="forces"), "contact forces by body")
+    assert {name: values[-1] for name, values in shown.items()} == pytest.approx(
+        {"A": 9.81, "B": 9.81}, rel=1e-3
+    )
+
+
 def test_gauss_constraint_by_body_sums_to_that_of_the_constrained_dynamics(loop):
     m, shown = (
         zw.mechanism_of(loop),

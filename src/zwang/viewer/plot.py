@@ -79,8 +79,9 @@ def plot(
     kind: "overview": coordinates, velocities, energies and the relative energy change (the default); "time":
         all recorded values over time; "phase": velocities against coordinates; "energy": kinetic, potential
         and total energy; "drift": energy change and constraint violation; "forces": constraint and contact
-        forces; "zwang": Gauss's constraint Z by body. The last three need values that `simulate` records on
-        request, or that `state_quantities` computes from a recording.
+        forces, the latter summed by body with their reactions; "zwang": Gauss's constraint Z by body. The
+        last three need values that `simulate` records on request, or that `derived_quantities` computes from
+        a recording.
     names: only these coordinates, velocities, constraints or bodies are shown; by default all.
 
     Raises ShapeError for a dataset that is not a recording or lacks the values, UnknownNameError for an

@@ -174,7 +174,7 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
     if "generalised_constraint_force" not in run and "multiplier" not in run:
         _require(run, "force", "forces")
     if "force" in run:
-        kinds, on = np.array(_strings(run["point_force_kind"])), np.array(_strings(run["point_force_body"]))
+        kinds = np.array(_strings(run["point_force_kind"]))
         force, names = (
             run["force"].transpose("world", "time", "point_force", "axis").values,
             _strings(run["point_force"]),
@@ -182,18 +182,29 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
         each = np.flatnonzero(kinds == "constraint")
         sizes = np.linalg.norm(force[:, :, each], axis=-1)
         yield Series("constraint forces", "N", sizes, tuple(names[k] for k in each))
-        bodies = tuple(dict.fromkeys(on[kinds == "contact"].tolist()))
-        sums = [force[:, :, (kinds == "contact") & (on == body)].sum(axis=2) for body in bodies]
-        if sums:
-            yield Series(
-                "contact forces by body", "N", np.linalg.norm(np.stack(sums, axis=2), axis=-1), bodies
-            )
+        yield from _contact_forces_by_body(run, force, kinds == "contact")
     if "generalised_constraint_force" in run:
         titles = {"N m": "generalised constraint forces (torques)", "N": "generalised constraint forces"}
         yield from _by_unit(run, "generalised_constraint_force", "speed", "force_unit", titles)
     if "multiplier" in run:
         titles = {"N m": "multipliers of constraints (torques)", "N": "multipliers of constraints (forces)"}
         yield from _by_unit(run, "multiplier", "constraint_row", "multiplier_unit", titles)
+
+
+def _contact_forces_by_body(run: xr.Dataset, force: np.ndarray, contact: np.ndarray) -> Iterator[Series]:
+    """The magnitude of the net contact force on each body other than the world, reactions included.
+
+    force (worlds, times, n, 3): the forces with a point of application. contact (n,): which are of contacts.
+    """
+    on, other = (np.array(_strings(run[f"point_force_{end}"])) for end in ("body", "other_body"))
+    bodies = [body for body in dict.fromkeys([*on[contact], *other[contact]]) if body != "world"]
+    sums = [
+        force[:, :, contact & (on == body)].sum(axis=2) - force[:, :, contact & (other == body)].sum(axis=2)
+        for body in bodies
+    ]
+    if sums:
+        sizes = np.linalg.norm(np.stack(sums, axis=2), axis=-1)
+        yield Series("contact forces by body", "N", sizes, tuple(str(body) for body in bodies))
 
 
 def _zwang(run: xr.Dataset) -> Iterator[Series]:
