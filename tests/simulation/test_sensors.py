@@ -222,11 +222,24 @@ def test_rays_meet_a_plane_from_outside_and_within_its_extent():
     assert ray_distance(zw.Plane(extent=(1, 0)), pose, np.array([0.5, 9, 2]), down) == 2
 
 
+TURNED = ((0, -1, 0), (1, 0, 0), (0, 0, 1))
 MISTAKES = [
     (lambda: zw.SiteSensor("s", "acceleration", "imu"), "the kinds are accelerometer"),
     (lambda: zw.SiteSensor("", "gyro", "imu"), "non-empty string"),
     (lambda: zw.FrameSensor("s", "linear_acceleration", "a", relative_to="b"), "give None"),
     (lambda: zw.TouchSensor("s", "imu", zw.Plane()), "must be one of zw.Sphere"),
+    (
+        lambda: zw.TouchSensor("s", "imu", zw.Sphere(0.1, position=(0, 0, 1))),
+        r"'s' has the position \(0, 0, 1",
+    ),
+    (
+        lambda: zw.InsideSensor("s", "imu", "b", zw.Box(1, 1, 1, orientation=TURNED)),
+        "'s' has the orientation",
+    ),
+    (
+        lambda: zw.ContactSensor("s", frame="imu", zone=zw.Sphere(1, position=(1, 0, 0))),
+        "zw.Frame at that pose",
+    ),
     (lambda: zw.RangeSensor("s", "imu", data=("colour",)), "the fields are distance"),
     (lambda: zw.ContactSensor("s", frame="imu"), "both frame and zone"),
     (lambda: zw.ContactSensor("s", reduce="least"), "one of none, mindist"),

@@ -108,8 +108,9 @@ class TouchSensor(Sensor):
     """The sum of the normal forces of contacts of a body in a zone [N].
 
     frame: of the body, around which the zone lies. zone: zw.Sphere, zw.Capsule, zw.Ellipsoid, zw.Cylinder or
-    zw.Box. A contact counts if its point, or the ray from it along the normal out of the body, meets the
-    zone.
+    zw.Box, without position and orientation, as the frame has them. A contact counts if its point, or the
+    ray from it along the normal out of the body, meets the zone.
+    Raises DescriptionError for another zone.
     """
 
     frame: str
@@ -128,6 +129,7 @@ class InsideSensor(Sensor):
     """1 if the origin of a frame is inside a zone, else 0.
 
     frame: whose origin is tested. zone_frame, zone: as `frame` and `zone` of `TouchSensor`.
+    Raises DescriptionError for another zone.
     """
 
     frame: str
@@ -462,10 +464,16 @@ SENSORS = (
 
 
 def _check_zone(zone: Any, name: str) -> None:
-    """Raises DescriptionError unless `zone` is a shape of `ZONES`."""
+    """Raises DescriptionError unless `zone` is a shape of `ZONES` at the origin of its frame, in its axes."""
     if not isinstance(zone, ZONES):
         kinds = ", ".join(f"zw.{kind.__name__}" for kind in ZONES)
         raise DescriptionError(f"zone of sensor {name!r} is {zone!r}; it must be one of {kinds}")
+    for field_name, neutral in (("position", (0, 0, 0)), ("orientation", IDENTITY)):
+        if getattr(zone, field_name) != neutral:
+            raise DescriptionError(
+                f"zone of sensor {name!r} has the {field_name} {getattr(zone, field_name)!r}; a zone lies "
+                "around a frame, in its axes: omit this, and give the sensor a zw.Frame at that pose"
+            )
 
 
 def _count(value: Any, where: str) -> int:
