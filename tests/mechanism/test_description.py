@@ -141,6 +141,8 @@ WRONG = {
     ),
     "activation at once": (lambda: zw.Actuator("a", "j", activation=("filter", (0,))), "positive"),
     "activation by a name": (lambda: zw.Actuator("a", "j", activation="filter"), "kind, parameters"),
+    "lower limit of a ball joint": (lambda: zw.Ball("b", limits=(0.5, 1)), r"'b' are \(0.5, 1\)"),
+    "negative limits of a ball joint": (lambda: zw.Ball("b", limits=(-1.5, -1)), "largest angle"),
     "two keyframes of a name": (
         lambda: single(keyframes=[zw.Keyframe("k"), zw.Keyframe("k")]),
         "keyframe name 'k'",
@@ -150,6 +152,8 @@ WRONG = {
 
 def test_fields_of_joints_with_several_coordinates():
     assert zw.Ball("b", limits=(0, 1)).limits == (0, 1)
+    least = sp.Symbol("least")
+    assert zw.Ball("b", limits=(least, 1)).limits == (least, 1)
     assert zw.Universal("u", reference=0).reference == 0
     assert zw.Actuator("a", "j", activation=("filter", 0.1)).activation == ("filter", (0.1,))
     assert zw.Options(disabled=["contact"]).disabled == ("contact",)

@@ -82,8 +82,8 @@ class Joint:
     position: a point on the joint axis, in the body frame [m].
     armature: rotor inertia times the square of the gear ratio, added to the diagonal of the mass matrix for
         each generalised velocity of the joint [kg m^2 or kg].
-    limits: (lower, upper) of the coordinate [rad or m]; for a ball joint, (0, largest angle). Joints with
-        several coordinates, other than a ball joint, have no limits.
+    limits: (lower, upper) of the coordinate [rad or m]; for a ball joint, (0, largest angle), as in MuJoCo.
+        Joints with several coordinates, other than a ball joint, have no limits.
     velocity_limit, effort_limit: limits of the actuator; they are stored and not enforced.
     actuator_range: (lower, upper) [N m or N]. In simulation the sum of all actuator forces on the joint is
         clipped to it; in a mechanism without inputs, the generalised force that `control` requests. The
@@ -94,7 +94,8 @@ class Joint:
     reference: value of the coordinate at which the body frame is at `Body.position` [rad or m]; for joints
         with one coordinate.
     limit_softness, friction_softness: softness of the limit and friction constraints; None makes them hard.
-    Raises DescriptionError for a zero axis, negative armature or friction, or limits in the wrong order.
+    Raises DescriptionError for a zero axis, negative armature or friction, limits in the wrong order, or a
+    lower limit of a ball joint other than 0.
     """
 
     name: str
@@ -193,6 +194,11 @@ def _check_multiple_coordinates(joint: MovingJoint, where: str) -> None:
             f"limits of {where}: {several}, so that one pair of limits is ambiguous; replace the joint by "
             "joints "
             "with one coordinate each, or omit the limits"
+        )
+    if joint.limits is not None and are_constant(joint.limits[0]) and joint.limits[0] != 0:
+        raise DescriptionError(
+            f"limits of {where} are {joint.limits}; those of a ball joint are (0, largest angle), since its "
+            "angle from the reference is never negative and has no lower limit"
         )
     if not (are_constant(joint.reference) and joint.reference == 0):
         raise DescriptionError(
