@@ -120,3 +120,25 @@ def test_traced_equals_float(state):
     (found,) = interpret(trace(function, {"q": q.shape, "v": v.shape}), {"q": q, "v": v}).values()
     expected = function(q, v).astype(float)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, abs(expected).max()))
+
+
+def test_a_free_joint_moves_its_point_along_the_axes_of_the_placed_body():
+    """Under a turned parent, for a body with an orientation and a joint with a position."""
+    R, place, point = (
+        np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]]),
+        np.array([1, 2, 3]),
+        np.array([0.5, 0.1, 0]),
+    )
+    mechanism = zw.Mechanism(
+        bodies=[
+            zw.Body("parent", zw.Revolute("turn", axis=(1, 0, 0)), mass=1, inertia=(1, 1, 1)),
+            zw.Body("b", zw.Free("f", position=point), "parent", place, R, mass=1, inertia=(1, 1, 1)),
+        ],
+        frames=[zw.Frame("point", "b", point)],
+    )
+    x, velocity = np.array([0.3, -0.2, 0.7]), np.array([1, 2, -3])
+    q = [0.4, *x, *np.array([5, 1, 2, 3]) / 39**0.5]
+    parent, found = (zw.frame_pose(mechanism, q, name) for name in ("parent", "point"))
+    np.testing.assert_allclose(parent.R.T @ (found.p - parent.p), place + R @ (point + x), atol=1e-12)
+    moved = zw.frame_velocity(mechanism, q, [0, *velocity, 4, 5, 6], "point")
+    np.testing.assert_allclose(moved[:3], parent.R @ R @ velocity, atol=1e-12)

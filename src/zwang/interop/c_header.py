@@ -86,7 +86,9 @@ def _introduction(settings: ExportSettings) -> str:
         "",
         "Arrays are contiguous, matrices row by row. Units are SI, angles in radians. Quaternions are "
         "(w, x, y, z) and must have unit length. Spatial vectors have the linear part first. A free joint "
-        "has the velocity of the frame's origin in world axes and the angular velocity in body axes.",
+        "has the velocity, relative to the parent, of its point (by default the origin of the body frame), "
+        "in the axes that the orientation of the body gives it in the parent (by default those of the "
+        "parent), and the angular velocity in body axes.",
     ]
     return _comment(lines)
 

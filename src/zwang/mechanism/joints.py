@@ -3,9 +3,10 @@
 There are four elementary joints: revolute (rotation about an axis), prismatic (translation along an axis),
 screw (both, proportional to each other) and ball (unrestricted rotation). A cylindrical joint is a revolute
 and a prismatic one; a planar joint is two prismatic ones and a revolute one; a free joint is three prismatic
-ones along the axes of the parent and a ball. The generalised velocity of a free joint therefore consists of
-the velocity of the origin of the body frame, in the axes of the parent, and the angular velocity in the axes
-of the body.
+ones along the axes that `Body.orientation` gives the body in its parent, and a ball. The generalised velocity
+of a free joint therefore consists of the velocity of its point relative to the parent, in these axes, and the
+angular velocity in the axes of the body. By default the point is the origin of the body frame, and the axes
+are those of the parent.
 """
 
 from __future__ import annotations
@@ -338,8 +339,10 @@ class Ball(MovingJoint):
 class Free(MovingJoint):
     """A free joint: six degrees of freedom, q = (x, y, z [m], qw, qx, qy, qz).
 
-    v = (velocity of the origin of the body frame in the axes of the parent [m/s], angular velocity in body
-    axes [rad/s]).
+    v = (velocity [m/s], angular velocity in body axes [rad/s]), relative to the parent. x, y, z and the
+    velocity are those of the point `position` of the body, by default its origin: x, y, z are its
+    displacement from the place that `Body.position` gives it. Both are in the axes that `Body.orientation`
+    gives the body in its parent, by default those of the parent.
     """
 
     coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "z", "qw", "qx", "qy", "qz")
