@@ -41,7 +41,8 @@ def adhesion_moments(
     mechanism: Mechanism, kinematics: Kinematics, bodies: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """By body the moment arms (nv,) of its adhesion: minus the mean of the Jacobians of the normal distances
-    of all contacts of its shapes, those between margin and gap included; zeros without contacts.
+    of all contacts of its shapes, those at a distance from margin to margin + gap included; zeros without
+    contacts.
 
     Source: MuJoCo documentation, XML reference, "adhesion".
     """

@@ -100,7 +100,7 @@ class Actuator:
 
     joint, tendon, frame, body: the transmission target, exactly one of the four. A body is a target of
         adhesion: a positive force pulls its shapes towards all shapes that they touch, shared equally by all
-        contacts, those between margin and gap included; length = 0.
+        contacts at a signed distance below margin + gap; length = 0.
     gear: on a joint, (g,) or, for ball and free joints, one number for each generalised velocity; on a
         tendon, (g,); on a frame, a wrench (force, torque) in that frame. length = gear * joint coordinate or
         tendon length.

@@ -44,7 +44,8 @@ class Surface:
     priority, solmix: how the attributes of two shapes are combined.
     solref, solimp: see `Softness`. Those of two shapes are mixed as they are; numbers of solimp outside their
         ranges are clamped afterwards, as in MuJoCo.
-    margin, gap [m]: a contact exists at a signed distance below margin and is active below margin - gap.
+    margin, gap [m]: a contact is active, and may have a force, at a signed distance below margin. It is
+        detected, and felt by adhesion, below margin + gap.
     group: group for visualisation.
     hard: contacts with this shape are hard constraints, without softness.
     restitution: coefficient of restitution (Newton), from 0 to 1, of a hard surface; of two shapes the larger
