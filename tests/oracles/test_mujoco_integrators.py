@@ -153,3 +153,32 @@ def test_compiled_steps_equal_float(text, integrator):
     found = zw.compile(mechanism).step(q, v, control, step=0.01, integrator=name)
     np.testing.assert_allclose(found[0], np.array(expected.q, float), rtol=0, atol=1e-12)
     np.testing.assert_allclose(found[1], np.array(expected.v, float), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("integrator", ["implicitfast", "implicit"])
+def test_damped_point_springs_are_implicit_as_the_tendons_that_are_written(integrator, tmp_path):
+    """A stiff damper between two links of an arm, and one to the world, of which MuJoCo knows the tendons."""
+    link = {"mass": 1, "com": (0.3, 0, 0), "inertia": (0.01, 0.02, 0.02)}
+    mechanism = zw.Mechanism(
+        bodies=[
+            zw.Body("a", zw.Revolute("a", axis=(0, 1, 0)), **link),
+            zw.Body("b", zw.Ball("b"), "a", position=(0.6, 0, 0), **link),
+        ],
+        forces=[
+            zw.PointSpring(("a", (0.1, 0, 0.1)), ("b", (0.2, 0.1, 0)), 30, 0.4, 200),
+            zw.PointSpring(("b", (0.3, 0, 0)), ("world", (0, 0.2, 1)), 5, 0.5, 300),
+        ],
+    )
+    path = tmp_path / "springs.xml"
+    zw.write_mjcf(mechanism, path)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep = 0.01
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = [0.3, *np.array([5, 1, 2, 3]) / 39**0.5], [1, 2, -1, 3]
+    start = data.qpos.copy(), data.qvel.copy()
+    mujoco.mj_step(model, data)
+    found = step(step_settings(mechanism, 0.01, integrator), State(*start, np.zeros(0)), np.zeros(4)).state
+    np.testing.assert_allclose(np.array(found.v, float), data.qvel, rtol=1e-9)
+    compiled = zw.compile(mechanism).step(*start, np.zeros(4), step=0.01, integrator=integrator)
+    np.testing.assert_allclose(compiled[1], data.qvel, rtol=1e-9)

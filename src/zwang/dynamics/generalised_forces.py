@@ -231,6 +231,14 @@ def _point_spring_force(mechanism: Mechanism, spring: PointSpring, kinematics: K
     return -point_spring_pull(spring, d, lambda: J @ kinematics.v) @ J
 
 
+def point_spring_damping(mechanism: Mechanism, spring: PointSpring, kinematics: Kinematics) -> np.ndarray:
+    """D (nv, nv) = c r r^T of a spring with the damping c, where r (nv,) is the gradient of its length."""
+    d, J = _end_difference(mechanism, spring, kinematics)
+    distance = sqrt(d @ d)
+    r = np.array([divide(x, distance) for x in d]) @ J
+    return spring.damping * np.outer(r, r)
+
+
 def point_spring_pull(spring: PointSpring, d: np.ndarray, speed: Callable[[], np.ndarray]) -> np.ndarray:
     """The force (3,) [N] of a spring on its first end, at the difference d (3,) [m] of its ends.
 

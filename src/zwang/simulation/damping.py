@@ -17,11 +17,11 @@ from zwang.dynamics.actuators import (
 )
 from zwang.dynamics.ellipsoid_drag import ellipsoid_damping
 from zwang.dynamics.fluid_drag import drag_damping
-from zwang.dynamics.generalised_forces import actuator_forces_of
+from zwang.dynamics.generalised_forces import actuator_forces_of, point_spring_damping
 from zwang.dynamics.muscles import muscle_damping_slope
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length
-from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag
+from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag, PointSpring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.scalar import absolute, is_zero, less, logical_and, where
@@ -55,10 +55,11 @@ def damping_matrix(
     inputs: Inputs,
     full_slopes: Collection[str] = (),
 ) -> np.ndarray:
-    """D (nv, nv) of joint dampers, tendons, actuators and fluids, without the slope of the bias forces.
+    """D (nv, nv) of joint dampers, point springs, tendons, actuators and fluids, without the slope of the
+    bias forces.
 
-    full_slopes: the bodies whose slope of the forces of a fluid
-    around ellipsoids is complete; that of all others is the symmetric part.
+    full_slopes: the bodies whose slope of the forces of a fluid around ellipsoids is complete; that of all
+    others is the symmetric part.
     Source: MuJoCo documentation, Computation, "implicitfast".
     """
     D = np.diag(joint_damping(mechanism, kinematics.v))
@@ -73,6 +74,8 @@ def damping_matrix(
             slope = _unless_saturated(mechanism, force, slope, outputs, (kinematics, inputs))
             if not is_zero(slope):
                 D = D - slope * np.outer(output.moment, output.moment)
+        elif isinstance(force, PointSpring) and not is_zero(force.damping):
+            D = D + point_spring_damping(mechanism, force, kinematics)
         elif isinstance(force, FluidDrag):
             D = D + drag_damping(mechanism, force, kinematics)
         elif isinstance(force, EllipsoidDrag):

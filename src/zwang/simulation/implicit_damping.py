@@ -3,7 +3,8 @@
 Each integrator linearises some forces about the beginning of the step:
 
     euler          damping of the joints
-    implicitfast   damping of joints, tendons and actuators, and the bias forces of single free bodies
+    implicitfast   damping of joints, point springs, tendons and actuators, and the bias forces of single free
+                   bodies
     implicit       all damping, and all bias forces
     rk4            none
 
@@ -165,7 +166,7 @@ def _damping_of_joints(s: StepSettings, kinematics: Kinematics, z: Any, control:
 def _damping_of_all_forces(
     s: StepSettings, kinematics: Kinematics, z: Any, control: Any, t: Any
 ) -> np.ndarray:
-    """D (nv, nv) of joint dampers, tendons and actuators."""
+    """D (nv, nv) of joint dampers, point springs, tendons, actuators and fluids."""
     inputs = inputs_by_name(s.mechanism, z, control, t, s.h)
     if s.integrator == "implicit":
         full_slopes = {body.name for body in s.mechanism.bodies}
