@@ -120,3 +120,13 @@ def test_a_huge_gear_ratio_leaves_the_driven_slider_its_acceleration(ratio, rows
     found = zw.constrained_dynamics(m, np.zeros(3), np.zeros(3), [1, 0, 0])
     np.testing.assert_allclose(found.acceleration, [1, 0, 0], atol=1e-15)
     assert abs(found.forces["ratio"][0]) < 1e-30
+
+
+def test_an_undefined_force_is_not_reported_as_a_missing_inertia():
+    spring = zw.PointSpring(("b", (0, 0, 0)), ("world", (0, 0, 0)), stiffness=5, length=0.5)
+    body = zw.Body("b", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
+    mechanism = zw.Mechanism(bodies=[body], forces=[spring])
+    for function in (zw.forward_dynamics, zw.constrained_dynamics):
+        with pytest.raises(StateError, match=r"'x' is not finite.*point spring whose points coincide"):
+            function(mechanism, [0], [0], [0])
+    assert np.isnan(zw.compile(mechanism).forward_dynamics([0.0], [0.0], [0.0])).all()

@@ -294,7 +294,7 @@ def test_invalid_arguments_are_rejected_by_name(arguments, error, named):
 
 def test_a_body_without_inertia_is_reported():
     point = zw.Mechanism(bodies=[zw.Body("point", zw.Revolute("spin"), mass=1)])
-    with pytest.raises(StateError, match="'spin' is not finite"):
+    with pytest.raises(StateError, match=r"singular.*'spin'.*has no inertia"):
         zw.forward_dynamics(point, [0], [0], [1])
     with pytest.warns(SimulationWarning, match="'spin' moves has inertia"):
         run = zw.simulate(point, duration=0.1, control=1.0)

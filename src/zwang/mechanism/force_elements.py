@@ -272,7 +272,8 @@ class PointSpring:
 
     The tension at the distance l is k (l - length) + c dl/dt, with stiffness k [N/m], length [m] at rest, and
     damping c [N s/m], which is not negative. Where the points coincide it has no direction, and the force is
-    NaN, unless length and damping are zero.
+    NaN, unless length and damping are zero. Compiled functions then return NaN, and functions on floats raise
+    StateError for the acceleration.
     """
 
     a: Point

@@ -167,8 +167,6 @@ def check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> Non
     with np.errstate(divide="ignore", invalid="ignore"):
         pivots = 1 / np.asarray(factor(M, velocity_parents(m.tree)).reciprocals, float)
     singular = ~(pivots > SINGULAR * m.nv * np.diag(M))
-    if not singular.any():
-        singular = ~np.isfinite(np.asarray(a, float) + np.zeros(m.nv))
     if singular.any():
         first = int(np.flatnonzero(singular)[-1])  # the elimination runs from the leaves to the root
         raise StateError(
@@ -177,6 +175,13 @@ def check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> Non
             "has no inertia of its own in this configuration; give a body an inertia, the joint an "
             "armature, or "
             "leave out a joint that moves as another does"
+        )
+    finite = np.isfinite(np.asarray(a, float) + np.zeros(m.nv))
+    if not finite.all():
+        raise StateError(
+            f"the acceleration of speed {m.speed_names[int(np.argmin(finite))]!r} is not finite: numbers "
+            "overflow, or a force has no direction, as that of a point spring whose points coincide; look at "
+            "the passive forces in this state"
         )
 
 

@@ -26,7 +26,6 @@ from zwang.api.functions.sensor_functions import BodyQuantities, by_sensor
 from zwang.deprecation import RenamedKeys
 from zwang.dynamics.crba import crba
 from zwang.dynamics.energy import Energy
-from zwang.errors import StateError
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -40,15 +39,7 @@ def forward_dynamics(
     """Generalised accelerations under the forces tau, without constraints: forward dynamics."""
     with np.errstate(all="ignore"):  # reported below
         a = floats(evaluate("forward_dynamics", mechanism, q, v, tau))
-    if not np.isfinite(a).all():
-        k = int(np.argmin(np.isfinite(a)))
-        raise StateError(
-            f"the acceleration of speed {mechanism.speed_names[k]!r} is not finite: either what it "
-            f"moves has no "
-            "inertia in this configuration (give a body an inertia, or the joint an armature), or "
-            "numbers overflow"
-        )
-    check_inertia(mechanism, crba(mechanism.tree, configuration(mechanism, q)))
+    check_inertia(mechanism, crba(mechanism.tree, configuration(mechanism, q)), a)
     return a
 
 
