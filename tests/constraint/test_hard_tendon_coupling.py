@@ -47,3 +47,19 @@ def test_a_hard_coupling_of_tendons_moves_as_the_formula(compiled, coordinate_re
     x = np.polynomial.polynomial.polyval(y, POLYNOMIAL) + HOME[0]
     np.testing.assert_allclose(ours.q.values[0, :, 0], x, atol=1e-9)
     assert np.ptp(y) > 0.1
+
+
+def test_the_force_after_a_coupling_without_moment_arms_is_recorded():
+    """A weight on a rod, beside a coupling of a tendon between two points of a fixed post."""
+    weight = zw.Body("weight", zw.Prismatic("z"), mass=2, inertia=(1, 1, 1))
+    mechanism = zw.Mechanism(
+        bodies=[weight, zw.Body("post", position=(1, 0, 0))],
+        frames=[zw.Frame("low", "post"), zw.Frame("high", "post", (0, 0, 1))],
+        tendons=[zw.Tendon("t", path=("low", "high"))],
+        constraints=[
+            zw.TendonCoupling("idle", "t", coefficients=(0,), softness=zw.Softness()),
+            zw.Distance("rod", ("weight", (0, 0, 0)), ("world", (0, 0, 2)), 2),
+        ],
+    )
+    run = zw.simulate(mechanism, duration=0.002, record={"multipliers": True}, progress=False)
+    np.testing.assert_allclose(run.multiplier[0, -1], [0, -2 * 9.81], rtol=1e-12)
