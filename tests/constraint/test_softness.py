@@ -234,3 +234,13 @@ def test_a_soft_loop_between_parts_that_cannot_move_has_no_force(loop, tmp_path)
     rows = [k for k, name in enumerate(of) if name.startswith(second)]
     np.testing.assert_allclose(run.multiplier[0, 0, rows], forces[second], rtol=1e-9)
     np.testing.assert_allclose(np.delete(run.multiplier[0, 0], rows), 0)
+
+
+def test_a_soft_rolling_constraint_between_parts_that_cannot_move_has_no_force():
+    """A ball whose height above the plane is not its radius."""
+    arm = zw.Body("arm", zw.Revolute("j"), mass=1, inertia=(0.1, 0.1, 0.1))
+    rolling = zw.Rolling("rolling", "ball", radius=0.4, softness=SOFT)
+    mechanism = zw.Mechanism(bodies=[arm, zw.Body("ball", position=(0, 0, 1))], constraints=[rolling])
+    assert zw.constrained_dynamics(mechanism, [0], [0], [0]).forces == {}
+    run = zw.simulate(mechanism, duration=0.002, record={"forces": True}, progress=False)
+    np.testing.assert_array_equal(run.force, 0)

@@ -11,7 +11,7 @@ from zwang.constraint.hard import VELOCITY_LEVEL, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import Rows, concatenated
 from zwang.kinematics.tendon_length import has_moment_arms
-from zwang.mechanism.constraints import Connect, Distance, Weld
+from zwang.mechanism.constraints import Connect, Distance, NoSideSlip, Rolling, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import WORLD
@@ -46,7 +46,8 @@ def constraint_rows(context: RowContext, *, by_world: bool = False, nearest_only
 
 def is_idle(mechanism: Mechanism, constraint: object) -> bool:
     """Whether no joint changes the violation of a constraint, which then has no rows and no force: a coupling
-    of tendons whose length no joint changes, or a soft loop between parts that cannot move.
+    of tendons whose length no joint changes, or a soft loop or no-slip constraint between parts that cannot
+    move.
 
     Hard loops keep their rows: a violation that no motion can remove is an error. Source: MuJoCo, which omits
     an equality whose Jacobian is empty.
@@ -59,6 +60,8 @@ def is_idle(mechanism: Mechanism, constraint: object) -> bool:
             bodies = (constraint.a, constraint.b)
         case Connect() | Distance():
             bodies = (constraint.a[0], constraint.b[0])
+        case NoSideSlip() | Rolling():
+            bodies = (constraint.body, constraint.on)
         case _:
             return False
     is_static = all(mechanism.tree.placement(body).link == WORLD for body in bodies)
