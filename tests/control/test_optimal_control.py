@@ -265,6 +265,47 @@ def test_ilqr_follows_constraints_that_depend_on_time():
     assert found.converged and found.iterations <= 5
 
 
+def shaken_arm():
+    """An arm on a slide that is shaken by a given law; forces act on the arm alone."""
+    s, t = zw.scalar.symbol("s"), zw.scalar.symbol("t")
+    slide = zw.Body("slide", zw.Prismatic("s", (1, 0, 0)), mass=1)
+    arm = zw.Body("arm", zw.Revolute("j", (0, 1, 0)), "slide", mass=1, com=(0, 0, 0.3), inertia=(0.02,) * 3)
+    return zw.Mechanism(
+        "shaken arm", [slide, arm], forces=[zw.Motor("torque", "j")],
+        constraints=[zw.Holonomic("shake", s - 0.2 * zw.scalar.sin(5 * t))],
+    )  # fmt: skip
+
+
+def test_a_plan_from_a_later_time_is_that_of_the_simulation_from_then_on():
+    fast, start, steps, n = zw.compile(shaken_arm()), 0.3, 30, 8
+    q, v = np.array([0.2 * np.sin(1.5), 0.1]), np.array([np.cos(1.5), 0.0])
+    options = {"step": 0.02, "integrator": "rk4", "time": start}
+    cost = Quadratic([0, 0], [0, 1, 0, 0.1], [0.01], [0, 50, 0, 5])
+    found = ilqr(fast, q, v, np.zeros((steps, 1)), cost, **options)
+    run = fast.rollout(q, v, found.control, steps=steps, **options)
+    np.testing.assert_allclose(found.q[1:], run.q, atol=1e-9)
+    assert found.converged and found.iterations <= 6  # its derivatives are those at the same times
+
+    def tilt(q, v, u):
+        return (q[..., 1] ** 2).sum(axis=1)
+
+    plan = predictive_sampling(
+        fast, q, v, np.zeros((4, 1)), tilt, steps=steps, noise=0.5, samples=n, **options
+    )
+    run = fast.rollout(q, v, plan.control, steps=steps, **options)
+    assert plan.cost == pytest.approx((run.q[:, 1] ** 2).sum(), rel=1e-9)
+
+
+def test_a_plan_in_a_running_loop_keeps_the_slew_rate_from_its_first_step_on():
+    """The set point of a controller jumps at the time 0 only."""
+    arm = zw.Body("arm", zw.Revolute("j", (0, 1, 0)), mass=1, inertia=(0.1,) * 3)
+    servo = zw.Actuator("servo", joint="j", pid=zw.Pid(5, 0, 1, slew_rate=0.5))
+    fast = zw.compile(zw.Mechanism("servo", [arm], gravity=(0, 0, 0), forces=[servo]))
+    cost, guess = Quadratic([0.0], [0.0] * 3, [0.0], [0.0] * 3), np.ones((1, 1))
+    first, later = (ilqr(fast, [0], [0], guess, cost, activation=[0], step=0.02, time=t) for t in (0.0, 1.0))
+    assert first.activation[1, 0] == 1 and later.activation[1, 0] == pytest.approx(0.01)
+
+
 def test_bad_arguments_are_told():
     fast = zw.compile(cart_pole())
     cost = Quadratic(q=[0, 0], state=np.ones(4), control=[1], final=np.ones(4))

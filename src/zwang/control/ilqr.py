@@ -98,6 +98,7 @@ def ilqr(
     activation: npt.ArrayLike = (),
     step: float | None = None,
     integrator: str | None = None,
+    time: float = 0.0,
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     iterations: int = 100,
     tolerance: float = 1e-6,
@@ -105,9 +106,10 @@ def ilqr(
     """Controls that minimise a quadratic cost over a trajectory, from a first guess of them.
 
     fast: the compiled mechanism, without symbols. q0 (nq,), v0 (nv,), activation (nz,): the start. control
-    (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. bounds: the lowest and highest
-    controls, each a number or (nu,). iterations: at most. tolerance: of the relative decrease of the cost at
-    which the method ends.
+    (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. time [s]: of the start; a plan
+    in a running loop begins at the present time, as constraints and set points may depend on it. bounds: the
+    lowest and highest controls, each a number or (nu,). iterations: at most. tolerance: of the relative
+    decrease of the cost at which the method ends.
     Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
     fails and for a trajectory with a step whose derivatives are not finite, and what `step_derivatives`
     raises.
@@ -126,9 +128,10 @@ def ilqr(
     if start[2].ndim != 1:
         raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")
     h = m.options.timestep if step is None else positive(step, "step")
+    times = time + h * np.arange(steps + 1)
     options = {"step": step, "integrator": integrator}
     over_steps = cost_over_steps(cost, fast, steps, start[2].size, nu)
-    problem = _Problem(fast, over_steps, h * np.arange(steps), options, lowest, highest)
+    problem = _Problem(fast, over_steps, times, options, lowest, highest)
     best = problem.rollout(start, np.clip(u, lowest, highest))
     if not np.isfinite(best.cost):
         raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
@@ -180,7 +183,9 @@ def _check_finite(A: np.ndarray, B: np.ndarray) -> None:
 
 
 class _Problem(NamedTuple):
-    """The mechanism, the cost, the times and the options of the steps, and the bounds of the controls."""
+    """The mechanism, the cost, the times (steps + 1,) of the states, the options of the steps, and the
+    bounds of the controls.
+    """
 
     fast: CompiledMechanism
     cost: TrajectoryCost
@@ -198,8 +203,9 @@ class _Problem(NamedTuple):
         """The trajectories under controls (worlds, steps, nu) and feedback, from one start."""
         q, v, z = (np.broadcast_to(x, (len(u), x.size)) for x in start)
         run = self.fast.feedback_rollout(
-            q, v, u, gain, reference, activation=z, bounds=(self.lowest, self.highest), **self.options
-        )
+            q, v, u, gain, reference, activation=z, time=self.times[0], bounds=(self.lowest, self.highest),
+            **self.options,
+        )  # fmt: skip
         states = [np.concatenate([x[:, None], y], axis=1) for x, y in zip((q, v, z), run, strict=False)]
         costs = self.cost.of(states[0], states[1], states[2], run.control)
         return _Trajectories(states[0], states[1], states[2], run.control, costs)
@@ -209,7 +215,7 @@ class _Problem(NamedTuple):
         (dx', 1).
         """
         found = self.fast.step_derivatives(
-            at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times, **self.options
+            at.q[:-1], at.v[:-1], at.u, activation=at.z[:-1], time=self.times[:-1], **self.options
         )
         _check_finite(found.A, found.B)
         steps, n, nu = found.B.shape

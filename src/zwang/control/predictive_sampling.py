@@ -49,6 +49,7 @@ def predictive_sampling(
     activation: npt.ArrayLike = (),
     step: float | None = None,
     integrator: str | None = None,
+    time: float = 0.0,
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
 ) -> SampledPlan:
     """A better plan of controls from a state, by rollouts of `samples` noisy copies of the plan.
@@ -58,7 +59,8 @@ def predictive_sampling(
     samples. cost(q, v, u): the cost (samples,) of states (samples, steps, size) after each step and controls
     (samples, steps, nu). noise: the standard deviation of the knots, a number or (nu,). temperature: in the
     unit of the cost, relative to the spread of the samples' costs. seed: of the noise, or a generator that
-    goes on. bounds: the lowest and highest controls.
+    goes on. time [s]: of the state; in a running loop the present time, as constraints and set points may
+    depend on it. bounds: the lowest and highest controls.
     Samples that fail count as infinitely bad. Raises ShapeError, StateError, ArgumentError, and
     SimulationError for rollouts that do not fit into memory.
     """
@@ -79,7 +81,7 @@ def predictive_sampling(
     changes = _random_changes(noise, seed, (samples, *plan.shape))
     tried = np.clip(plan + changes, lowest, highest)
     weights = _interpolation(len(plan), steps)
-    options: dict[str, Any] = {"step": step, "integrator": integrator, "activation": activation}
+    options: dict[str, Any] = {"step": step, "integrator": integrator, "activation": activation, "time": time}
 
     def costs_of(candidates: np.ndarray) -> np.ndarray:
         u = np.einsum("sk,nku->nsu", weights, candidates)
