@@ -189,6 +189,75 @@ def test_a_hard_cone_obeys_coulombs_law():
     assert slipping
 
 
+def five_bar():
+    """A planar linkage of two degrees of freedom, closed by a pin, in a state that satisfies it."""
+
+    def bar(name, parent, at):
+        joint = zw.Revolute(name, axis=Z)
+        return zw.Body(name, joint, parent, at, mass=1, com=(0.5, 0, 0), inertia=(0.05, 0.05, 0.09))
+
+    bodies = [
+        bar("left", "world", (0, 0, 0)), bar("upper left", "left", (1, 0, 0)),
+        bar("right", "world", (1.2, 0, 0)), bar("upper right", "right", (1, 0, 0)),
+    ]  # fmt: skip
+    pin = zw.Connect("pin", ("upper left", (1, 0, 0)), ("upper right", (1, 0, 0)))
+    frames = [zw.Frame("tool", "upper left", (1, 0, 0))]
+    m = zw.Mechanism("five-bar", bodies, gravity=(0, -9.81, 0), constraints=[pin], frames=frames)
+    return m, *zw.assemble(m, [2.0, -1.2, 1.1, 1.2], [0.5, 0.2, -0.3, 0.1])
+
+
+FIVE_BAR = {
+    "hard": zw.TaskConstraint("tool", [0.4, -0.7], rows=(0, 1)),
+    "soft": zw.TaskConstraint("tool", [0.7], rows=(1,), impedance=0.3),
+    "one-sided": zw.TaskConstraint("tool", [2.0], rows=(1,), kind="one_sided"),
+    "friction": zw.TaskConstraint("upper left", [0.0], rows=(5,), kind="friction", bound=0.4),
+    "cone": zw.TaskConstraint("tool", [0.5, 3.0], rows=(1, 0), kind="cone", friction=(0.3,)),
+}
+
+
+@pytest.mark.parametrize("name", FIVE_BAR)
+def test_a_task_of_a_linkage_keeps_its_loop_closed(name):
+    """The forces of the task, applied to the linkage, give the accelerations of `constrained_dynamics`."""
+    (m, q, v), task, tau = five_bar(), FIVE_BAR[name], np.array([1.0, 0.0, -0.5, 0.2])
+    found = zw.task_acceleration(m, q, v, tau, task)
+    for applied, a in ((0, found.free), (found.generalised_force, found.acceleration)):
+        np.testing.assert_allclose(zw.constrained_dynamics(m, q, v, tau + applied).acceleration, a, atol=1e-7)
+    assert np.abs(found.force).max() > 1e-3
+    J, M = zw.frame_jacobian(m, q, task.frame)[list(task.rows)], zw.mass_matrix(m, q)
+    np.testing.assert_allclose(J.T @ found.force, found.generalised_force, atol=1e-10)
+    d = found.acceleration - found.free
+    assert found.zwang == pytest.approx(d @ M @ d / 2, rel=1e-9)
+    if name == "hard":
+        np.testing.assert_allclose(found.residual, 0, atol=1e-8)
+    if name == "soft":  # a1 = d a* + (1 - d) a0
+        expected = 0.3 * 0.7 + 0.7 * (J[0] @ found.free + zw.frame_jacobian_rate(m, q, v, "tool")[1])
+        assert found.residual[0] + 0.7 == pytest.approx(expected, rel=1e-9)
+    many = zw.task_acceleration(m, np.stack([q, q]), v, tau, task)
+    for field, one, both in zip(found._fields, found, many, strict=True):
+        np.testing.assert_allclose(both[1], one, atol=1e-6, rtol=1e-6, err_msg=field)
+
+
+def test_a_task_that_contradicts_the_constraints_is_told_with_their_names():
+    m, q, v = five_bar()
+    tasks = [FIVE_BAR["hard"], zw.TaskConstraint("upper right", [5.0], rows=(5,))]
+    with pytest.raises(SolveError, match="pin"):
+        zw.task_acceleration(m, q, v, np.zeros(4), tasks)
+    many = zw.task_acceleration(m, q[None], v, np.zeros(4), tasks)
+    assert np.isnan(many.acceleration).all() and np.isfinite(many.free).all()
+
+
+def test_constraints_of_a_task_act_at_its_time():
+    """A cart on a driven rail, x_dot = 3 t^2: the rail accelerates with 6 t, whatever the cart does."""
+    rail = zw.Body("rail", zw.Prismatic("x", (1, 0, 0)), mass=2)
+    cart = zw.Body("cart", zw.Prismatic("y", (1, 0, 0)), "rail", mass=1)
+    drive = zw.Pfaffian("drive", {"x": 1}, rate=-3 * zw.scalar.symbol("t") ** 2)
+    m = zw.Mechanism("driven", [rail, cart], gravity=(0, 0, 0), constraints=[drive])
+    for q in (np.zeros(2), np.zeros((1, 2))):
+        found = zw.task_acceleration(m, q, [0.75, 0], [0, 0], "cart", [1.0], rows=(0,), time=0.5)
+        np.testing.assert_allclose(found.free.ravel(), [3, -3], atol=1e-9)
+        np.testing.assert_allclose(found.acceleration.ravel(), [3, -2], atol=1e-9)
+
+
 def test_tasks_that_mean_nothing_are_refused():
     good = {"frame": "tool", "desired": [0.0], "rows": (0,)}
     for bad, match in (

@@ -17,7 +17,10 @@ from zwang.algebra.norms import max_abs
 from zwang.api.arguments import validation
 from zwang.api.compilation.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.constraint.rows import Cone, Rows, concatenated, rows_of_kind, scalar_array
+from zwang.constraint.context import row_context
+from zwang.constraint.hard import rows_of_constraint
+from zwang.constraint.rows import Cone, Rows, concatenated, no_rows, rows_of_kind, scalar_array
+from zwang.constraint.rows_of_mechanism import is_idle
 from zwang.deprecation import renamed_arguments, renamed_attributes
 from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.generalised_forces import passive_forces
@@ -29,6 +32,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated, validated_arguments
 from zwang.scalar import absolute, logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
+from zwang.simulation.constraint_stage import hard_constraints
 from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks
@@ -54,9 +58,10 @@ class TaskConstraint:
                       other rows, whose x_j is a*_j inside the cone
 
     impedance: d in (0, 1]. 1 (default) is hard. A smaller one is soft, with R = (1 - d) / d times the
-    diagonal of J M^-1 J^T, so that a single row has the acceleration d a* + (1 - d) a0 between the desired
-    and the free one. Rows of a soft cone have the friction R_j friction_j^2 = R_0 friction_1^2, as in MuJoCo
-    with impratio 1. A hard cone obeys Coulomb's law. Raises DescriptionError.
+    diagonal of J M^-1 J^T, of the motions that the hard constraints allow, so that a single row has the
+    acceleration d a* + (1 - d) a0 between the desired and the free one. Rows of a soft cone have the friction
+    R_j friction_j^2 = R_0 friction_1^2, as in MuJoCo with impratio 1. A hard cone obeys Coulomb's law.
+    Raises DescriptionError.
     Source: lecture note "Gauss's Principle of Least Constraint", primal problem and parameter computation;
     MuJoCo documentation, Computation, "Constraint model".
     """
@@ -114,9 +119,9 @@ class TaskForm(NamedTuple):
 class TaskAcceleration(NamedTuple):
     """The joint accelerations of a task, or of several tasks, whose rows follow one another.
 
-    acceleration (nv,); free (nv,): without the task. force: of each row of the task [N, N m].
-    generalised_force (nv,): J^T force [N m, N]. zwang: Gauss's measure Z of the deviation from the free
-    acceleration.
+    acceleration (nv,); free (nv,): without the task, under the mechanism's hard constraints. force: of each
+    row of the task [N, N m]. generalised_force (nv,): J^T force [N m, N]. zwang: Gauss's measure Z of the
+    deviation from the free acceleration.
     residual: of each row, J a + Jdot v - desired; not zero for soft rows, for one-sided rows that are not
     active, for friction at its bound, and for rows that cannot be satisfied. Results of many worlds have the
     worlds first.
@@ -140,6 +145,8 @@ def task_acceleration(
     frame: str | TaskConstraint | Sequence[TaskConstraint],
     desired: npt.ArrayLike | None = None,
     rows: Sequence[int] = (0, 1, 2),
+    *,
+    time: float = 0.0,
 ) -> TaskAcceleration:
     """The joint accelerations nearest to the free ones, in Gauss's measure, that give frames their desired
     accelerations.
@@ -150,11 +157,14 @@ def task_acceleration(
         soft, one-sided, friction or cone rows.
     desired: J v_dot + Jdot v (..., len(rows)) of the chosen rows, in world axes [m/s^2, rad/s^2]; for a name.
     rows: of (linear, angular), default (0, 1, 2); redundant rows are allowed.
+    time: the t of time-dependent constraints [s], default 0.
 
-    The acceleration minimises Z(a) plus the costs of the softness of all rows. Arrays with worlds first are
-    evaluated in machine code; a world whose frame cannot have the acceleration is NaN there, except for
-    `free` and `residual`. Raises SolveError for one world whose frame cannot have it, UnknownNameError,
-    ShapeError, StateError or DescriptionError.
+    The acceleration minimises Z(a) plus the costs of the softness of all rows, under the hard equality
+    constraints of the mechanism: loops, couplings, rolling and formulas. Soft constraints, limits, dry
+    friction, contacts, and the forces of `NonIdeal` and `CoulombFriction` are left out. Arrays with worlds
+    first are evaluated in machine code; a world whose frame cannot have the acceleration is NaN there, except
+    for `free` and `residual`. Raises SolveError for one world whose frame cannot have it, with the
+    constraints that it contradicts, UnknownNameError, ShapeError, StateError or DescriptionError.
     """
     m = validation.numeric_mechanism(mechanism)
     tasks = _tasks(frame, desired, rows)
@@ -163,7 +173,7 @@ def task_acceleration(
     forms = tuple(task.form for task in tasks)
     wanted = [validation.real_values(task.desired, "desired") for task in tasks]
     if max(validation.real_values(x, "q, v, tau, desired").ndim for x in (q, v, tau, *wanted)) > 1:
-        return _of_many(m, forms, q, v, tau, *wanted)
+        return _of_many(m, forms, q, v, tau, [time], *wanted)
     q, v, tau = (
         validation.configuration(m, q),
         validation.nv_vector(m, v, "v"),
@@ -177,7 +187,7 @@ def task_acceleration(
                 f"desired must have {len(form.rows)} elements, one for each of the rows {form.rows}; its "
                 f"shape is {values.shape}"
             )
-    found = [np.asarray(x, dtype=float) for x in _task_dynamics(m, forms, q, v, tau, wanted)]
+    found = [np.asarray(x, dtype=float) for x in _task_dynamics(m, forms, q, v, tau, time, wanted)]
     if np.isnan(found[0]).any():
         raise SolveError(
             f"no joint acceleration satisfies {_unsatisfied(forms, found[5])} in this state; choose rows "
@@ -187,7 +197,9 @@ def task_acceleration(
 
 
 def _unsatisfied(forms: tuple[TaskForm, ...], residual: np.ndarray) -> str:
-    """The rows with a residual, with their frames, such as "task 0 of frame 'tool' (residual -1)"."""
+    """The rows with a residual, with their frames, such as "task 0 of frame 'tool' (residual -1)"; all tasks,
+    if the residual is one of the constraints.
+    """
     of_row = [(form, k) for form in forms for k in form.rows]
     sizes = np.abs(residual)
     found = [
@@ -195,7 +207,7 @@ def _unsatisfied(forms: tuple[TaskForm, ...], residual: np.ndarray) -> str:
         for number, (form, k) in enumerate(of_row)
         if not sizes[number] <= TOLERANCE * sizes.max()
     ]
-    return ", ".join(found)
+    return ", ".join(found) or "the tasks and the constraints of the mechanism"
 
 
 def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstraint, ...]:
@@ -219,35 +231,53 @@ def _tasks(frame: Any, desired: Any, rows: Sequence[int]) -> tuple[TaskConstrain
 
 
 def _task_dynamics(
-    m: Mechanism, forms: tuple[TaskForm, ...], q: Any, v: Any, tau: Any, desired: Sequence[Any]
+    m: Mechanism, forms: tuple[TaskForm, ...], q: Any, v: Any, tau: Any, time: Any, desired: Sequence[Any]
 ) -> TaskAcceleration:
     """The result on any scalar; arguments as for `task_acceleration`."""
-    problem = gauss_problem(Kinematics(m.tree, q, v), tau + passive_forces(m, q, v))
+    kinematics = Kinematics(m.tree, q, v)
+    unconstrained = gauss_problem(kinematics, tau + passive_forces(m, q, v))
+    own = _constraint_rows(m, kinematics, time)
+    # Z measured from the motion a0 under the constraints A a = b has the same minimum, as A (a - a0) = 0
+    free = solve(unconstrained, own)
+    problem = GaussProblem(unconstrained.M, free.acceleration, unconstrained.parents)
     parts, biases, number = [], [], 0
     for form, wanted in zip(forms, desired, strict=True):
         bias = np.array(frame_jacobian_rate(m.tree, q, v, form.frame))[list(form.rows)]
         J = np.array(frame_jacobian(m.tree, q, form.frame))[list(form.rows)]
         names = form.rows if len(forms) == 1 else range(number, number + len(form.rows))
-        parts.append(_task_rows(problem, form, J, np.asarray(wanted) - bias, [f"task {k}" for k in names]))
+        parts.append(
+            _task_rows(problem, own, form, J, np.asarray(wanted) - bias, [f"task {k}" for k in names])
+        )
         biases.append(bias)
         number += len(form.rows)
     rows, goal = concatenated(parts, m.nv), np.concatenate(list(desired))
-    found = solve(problem, rows)
+    found = solve(problem, concatenated([rows, own], m.nv))
     residual = rows.J @ found.acceleration + np.concatenate(biases) - goal
-    far = TOLERANCE * (1 + max_abs(goal) + max_abs(found.acceleration))
-    failed = logical_or(found.failed, max_abs(_violations(forms, residual)) > far)
+    violations = [*_violations(forms, residual), *(own.J @ found.acceleration - own.aref)]
+    far = TOLERANCE * (1 + max_abs([*goal, *own.aref]) + max_abs(found.acceleration))
+    failed = logical_or(logical_or(free.failed, found.failed), max_abs(violations) > far)
     a, force = (
         scalar_array([where(failed, np.nan, x) for x in values])
-        for values in (found.acceleration, found.force)
+        for values in (found.acceleration, found.force[: len(rows)])
     )
     return TaskAcceleration(a, problem.a_free, force, rows.J.T @ force, problem.zwang(a), residual)
 
 
-def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, names: list[str]) -> Rows:
-    """The constraint rows of one task: J a = aref, with R from the impedance."""
-    factors = factor(problem.M, problem.parents)
-    own = [row @ factors.solve(row) for row in J]  # J M^-1 J^T
-    weights = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(own))) for x in own]
+def _constraint_rows(m: Mechanism, kinematics: Kinematics, time: Any) -> Rows:
+    """The rows of the hard equality constraints of a mechanism."""
+    constraints = [c for c in hard_constraints(m) if not is_idle(m, c)]
+    if not constraints:
+        return no_rows(m.nv)
+    context = row_context(m, kinematics, time=time)
+    return concatenated([rows_of_constraint(context, c) for c in constraints], m.nv)
+
+
+def _task_rows(
+    problem: GaussProblem, own: Rows, form: TaskForm, J: np.ndarray, aref: Any, names: list[str]
+) -> Rows:
+    """The constraint rows of one task: J a = aref, with R from the impedance. own: of the mechanism."""
+    diagonal = _inverse_inertias(problem, own if form.impedance < 1 else no_rows(len(problem.M)), J)
+    weights = [maximum(x, SMALLEST_WEIGHT * (1 + max_abs(diagonal))) for x in diagonal]
     d, mu = form.impedance, form.friction
     if form.kind == "cone":
         weights = [weights[0], *(weights[0] * mu[0] ** 2 / f**2 for f in mu)]
@@ -256,6 +286,17 @@ def _task_rows(problem: GaussProblem, form: TaskForm, J: np.ndarray, aref: Any, 
         names, KINDS[form.kind], J, list(aref), R=R, impedance=d, inverse_weight=weights, bound=form.bound
     )
     return rows.as_cone(Cone(0, mu, mu[0])) if form.kind == "cone" else rows
+
+
+def _inverse_inertias(problem: GaussProblem, own: Rows, J: np.ndarray) -> list[Any]:
+    """The diagonal of J M^-1 J^T; under constraints, of J times the accelerations by J^T that they allow."""
+    factors = factor(problem.M, problem.parents)
+    still = own.replaced(aref=0 * own.aref)
+    found = []
+    for row in J:
+        response = GaussProblem(problem.M, factors.solve(row), problem.parents)
+        found.append(row @ solve(response, still).acceleration)
+    return found
 
 
 def _violations(forms: tuple[TaskForm, ...], residual: Any) -> list[Any]:
@@ -275,13 +316,13 @@ def _violations(forms: tuple[TaskForm, ...], residual: Any) -> list[Any]:
 
 @lru_cache(KEPT)
 def _compiled_task(m: Mechanism, forms: tuple[TaskForm, ...]) -> CompiledFunction:
-    def function(q: Any, v: Any, tau: Any, *desired: Any) -> dict[str, Any]:
-        found = _task_dynamics(m, forms, normalized_configuration(m.tree, q), v, tau, desired)
+    def function(q: Any, v: Any, tau: Any, time: Any, *desired: Any) -> dict[str, Any]:
+        found = _task_dynamics(m, forms, normalized_configuration(m.tree, q), v, tau, time[0], desired)
         return {**found._asdict(), "zwang": np.array([found.zwang])}
 
     names = ["desired"] if len(forms) == 1 else [f"desired of task {k}" for k in range(len(forms))]
     sizes = {name: len(form.rows) for name, form in zip(names, forms, strict=True)}
-    return compile_function(function, {"q": m.nq, "v": m.nv, "tau": m.nv, **sizes})
+    return compile_function(function, {"q": m.nq, "v": m.nv, "tau": m.nv, "time": 1, **sizes})
 
 
 def _of_many(m: Mechanism, forms: tuple[TaskForm, ...], *given: Any) -> TaskAcceleration:
