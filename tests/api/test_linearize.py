@@ -321,6 +321,37 @@ def test_a_trimmed_control_of_a_muscle_is_between_0_and_1():
         assert max(abs(data.qacc[0]), abs(data.act_dot[0])) < 1e-6
 
 
+@pytest.mark.parametrize("kind", ["integrator", "filter"])
+def test_a_trimmed_activation_is_within_its_range(kind):
+    """A servo that carries 1 kg needs the set point z + 0.1962, and its activation reaches 0.1."""
+    weight = zw.Body("b", zw.Prismatic("z", (0, 0, 1)), mass=1)
+    servo = zw.Actuator(
+        "servo", joint="z", gain=(50, 0, 0), bias=(0, -50, 0), activation_range=(-0.1, 0.1),
+        activation=(kind, (0.1,) if kind == "filter" else ()),
+    )  # fmt: skip
+    m = zw.Mechanism("lift", [weight], gravity=(0, 0, -9.81), forces=[servo])
+    with pytest.raises(zw.errors.SolveError, match="'servo' at the end of the activation range"):
+        zw.trim(m, [0.0], fixed=["z"])
+    fast = zw.compile(m)
+    for fixed, control in ((["servo"], [1.0]), ([], None)):
+        found = zw.trim(m, [0.5], control=control, fixed=fixed)
+        run = fast.rollout(found.q, [0.0], found.control, steps=500, activation=found.activation)
+        np.testing.assert_allclose(run.q[-1], found.q, atol=1e-9)
+        assert abs(found.activation[0]) <= 0.1 and found.q == pytest.approx(found.activation - 0.1962)
+
+
+def test_constraints_that_forbid_rest_are_told():
+    """x_dot = 1, x = 2 t, and x_dot = x - 3, which allows rest at x = 3 only."""
+    cart, x = zw.Body("cart", zw.Prismatic("x", (1, 0, 0)), mass=1), sp.Symbol("x")
+    belt, drive = zw.Pfaffian("belt", {"x": 1}, rate=-1), zw.Holonomic("drive", x - 2 * sp.Symbol("t"))
+    for constraint, name in ((belt, "belt"), (drive, "drive")):
+        m = zw.Mechanism("m", [cart], constraints=[constraint])
+        with pytest.raises(zw.errors.SolveError, match=f"constraint '{name}' forbids rest"):
+            zw.trim(m, [0.0])
+    away = zw.Pfaffian("away", {"x": 1}, rate=3 - x)
+    assert zw.trim(zw.Mechanism("m", [cart], constraints=[away]), [0.0]).q == pytest.approx(3)
+
+
 def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():
     m = zw.load(ASSETS / "inverted_pendulum.xml")
     with pytest.raises(DescriptionError, match="but a linear model of continuous time has no"):

@@ -1,8 +1,8 @@
 """Equilibria: configurations, controls and activations that keep a mechanism at rest.
 
-The accelerations at rest, the rates of the activations and the violations of hard constraints are zero. They
-are found by the method of Levenberg and Marquardt with exact derivatives, contacts included. Source: Nocedal,
-Wright, Numerical Optimization (2006), Section 10.3.
+The accelerations at rest, the rates of the activations, the violations of hard constraints, and the
+velocities that these prescribe are zero. They are found by the method of Levenberg and Marquardt with exact
+derivatives, contacts included. Source: Nocedal, Wright, Numerical Optimization (2006), Section 10.3.
 
 The accelerations a are measured by a^T M a, Gauss's measure of a motion. A small link that accelerates counts
 little then, and a fall of the whole mechanism much, so that the search does not leave the ground. Among the
@@ -18,16 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api.analysis.contacts import contacts
+from zwang.api.analysis.linearize import constraint_gradients
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.collision import candidate_pairs
-from zwang.constraint.hard import all_velocity_level_rows
+from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, depends_on_time
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.constraints import Holonomic, Pfaffian
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
@@ -52,8 +55,9 @@ class TrimPoint(NamedTuple):
 
 
 class _TrimState(NamedTuple):
-    """The unknowns, the residuals (accelerations a, rates of activations, violations), and r with its
-    Jacobian by the free unknowns: the residuals with L^T a in the place of a, L L^T = M / mean inertia.
+    """The unknowns, the residuals (accelerations a, rates of activations, violations of constraints, and the
+    velocities that they prescribe), and r with its Jacobian by the free unknowns: the residuals with L^T a in
+    the place of a, L L^T = M / mean inertia.
     """
 
     q: np.ndarray
@@ -89,11 +93,13 @@ def trim(
     control, by default, also of inputs that a dictionary leaves out, that of the keyframe, or zero; for a
     mechanism without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of
     coordinates and of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are
-    found, controls within their ranges, those of muscles with activation dynamics within 0 ... 1. Where
-    several equilibria are near, it is one of them, stable or not. params: values of the symbols.
+    found, controls and activations within their ranges, controls of muscles with activation dynamics within
+    0 ... 1. An activation at an end of its range, whose rate points out of it, stays there. Where several
+    equilibria are near, it is one of them, stable or not. params: values of the symbols.
 
-    Constraints, limits, dry friction and contacts act as in a simulation. Raises SolveError, with the joint
-    that keeps accelerating most, where no equilibrium is found; UnknownNameError for a name.
+    Constraints, limits, dry friction and contacts act as in a simulation at the time 0. Raises SolveError,
+    with the joint that keeps accelerating most, or the constraint that is violated or prescribes a velocity,
+    where no equilibrium is found; UnknownNameError for a name.
     """
     m = validation.checked_mechanism(mechanism)
     values = parameter_values(m, params)
@@ -103,6 +109,7 @@ def trim(
     control, activation = validation.or_of_keyframe(m, guess, control=control, activation=None)
     u = validation.control_vector(m, {} if control is None else control)
     z = np.zeros(nz) if activation is None else validation.vector(activation, nz, "activation", "activations")
+    z = np.clip(z, *_activation_ranges(m))
     problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     found = []
@@ -153,11 +160,11 @@ class _TrimProblem(NamedTuple):
         found = self.fast.constrained_dynamics_derivatives(q, zero, control, activation=activation, time=0.0)
         r = np.concatenate([found.v_dot, found.z_dot])
         J = np.hstack([found.A[nv:, :nv], found.B[nv:], found.A[nv:, 2 * nv :]])
+        kept = nv + np.flatnonzero(_is_held(m, activation, found.z_dot))
+        r[kept], J[kept] = 0, 0
         if hard_constraints(m):
-            rows = all_velocity_level_rows(m, q, zero, 0.0)
-            holonomic = [k for k, position in enumerate(rows.position) if position is not None]
-            C = np.asarray(rows.A, float)[holonomic]
-            r = np.concatenate([r, np.array([rows.position[k] for k in holonomic], float)])
+            violations, C = _constraint_residuals(m, q)
+            r = np.concatenate([r, violations])
             J = np.vstack([J, np.hstack([C, np.zeros((len(C), J.shape[1] - nv))])])
         M = np.asarray(self.fast.mass_matrix(q), float)
         L = np.linalg.cholesky(M / np.trace(M) * nv) if np.isfinite(r).all() else np.eye(nv)
@@ -165,7 +172,34 @@ class _TrimProblem(NamedTuple):
         return _TrimState(q, control, activation, r, weighted, J_weighted[:, self.free])
 
     def step(self, at: _TrimState, damping: float) -> np.ndarray:
-        """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2.
+        """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, in which activations that
+        would leave their range stay.
+        """
+        change = self._unrestricted_step(at, damping)
+        leaving = self._leaving(at, change)
+        if not leaving.any():
+            return change
+        left = at._replace(J=np.where(leaving, 0.0, at.J))
+        return np.where(leaving, 0.0, self._unrestricted_step(left, damping))
+
+    def _leaving(self, at: _TrimState, change: np.ndarray) -> np.ndarray:
+        """Which of the free unknowns are activations at an end of their range that would leave it."""
+        _, _, rate = self._parts(at, change)
+        held = np.zeros(self.fast.mechanism.nv + len(at.control) + len(rate), bool)
+        held[len(held) - len(rate) :] = _is_held(self.fast.mechanism, at.activation, rate)
+        return held[self.free]
+
+    def _parts(self, at: _TrimState, change: np.ndarray) -> list[np.ndarray]:
+        """The displacement (nv,) and the changes of controls and activations, for one of the free
+        unknowns.
+        """
+        nv, nu = self.fast.mechanism.nv, len(at.control)
+        whole = np.zeros(nv + nu + len(at.activation))
+        whole[self.free] = change
+        return np.split(whole, [nv, nv + nu])
+
+    def _unrestricted_step(self, at: _TrimState, damping: float) -> np.ndarray:
+        """The change of the unknowns without regard to ranges.
 
         D: for controls and activations the norms of their columns, for displacements the mean of these norms.
         """
@@ -179,11 +213,65 @@ class _TrimProblem(NamedTuple):
 
     def moved(self, at: _TrimState, change: np.ndarray) -> _TrimState:
         """The point after a change of the free unknowns."""
-        nv, nu = self.fast.mechanism.nv, len(at.control)
-        whole = np.zeros(nv + nu + len(at.activation))
-        whole[self.free] = change
-        q = np.asarray(integrate_configuration(self.fast.mechanism.tree, at.q, whole[:nv]), float)
-        return self.at(q, at.control + whole[nv : nv + nu], at.activation + whole[nv + nu :])
+        m, (dq, du, dz) = self.fast.mechanism, self._parts(at, change)
+        q = np.asarray(integrate_configuration(m.tree, at.q, dq), float)
+        return self.at(q, at.control + du, np.clip(at.activation + dz, *_activation_ranges(m)))
+
+
+def _constraint_residuals(m: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The violations of holonomic constraints and the velocities a(q, 0) that constraints prescribe at rest
+    (k,), in the order of `_constraint_texts`, and their derivatives (k, nv) by displacements.
+    """
+    still = np.zeros(m.nv)
+    rows = all_velocity_level_rows(m, q, still, 0.0)
+    violated, moved = _numbers_of_residuals(m, rows)
+    of_position = np.array([rows.position[k] for k in violated], float)
+    C, by_q = np.asarray(rows.A, float)[violated], np.zeros((0, m.nv))
+    if moved:
+        by_q = np.asarray(constraint_gradients(m, q, still, 0.0)[2], float)[moved]
+    return np.concatenate([of_position, np.asarray(rows.a, float)[moved]]), np.concatenate([C, by_q])
+
+
+def _numbers_of_residuals(m: Mechanism, rows: VelocityLevelRows) -> tuple[list[int], list[int]]:
+    """The numbers of the rows with a violation, and of those that prescribe a velocity."""
+    violated = [k for k, position in enumerate(rows.position) if position is not None]
+    moving = {c.name for c in hard_constraints(m) if _prescribes_velocity(c)}
+    return violated, [k for k, name in enumerate(rows.names) if name in moving]
+
+
+def _prescribes_velocity(constraint: object) -> bool:
+    """Whether a constraint A v + a = 0 may have an a that is not zero, so that it forbids rest."""
+    if isinstance(constraint, Pfaffian):
+        return not is_zero(constraint.rate)
+    return isinstance(constraint, Holonomic) and depends_on_time(constraint)
+
+
+def _constraint_texts(m: Mechanism, q: np.ndarray) -> list[str]:
+    """What each residual of the constraints means."""
+    if not hard_constraints(m):
+        return []
+    rows = all_velocity_level_rows(m, q, np.zeros(m.nv), 0.0)
+    violated, moved = _numbers_of_residuals(m, rows)
+    texts = [f"constraint {rows.names[k]!r} is violated by" for k in violated]
+    return texts + [f"constraint {rows.names[k]!r} forbids rest: it prescribes the velocity" for k in moved]
+
+
+def _activation_ranges(m: Mechanism) -> np.ndarray:
+    """The least and the largest value (2, nz) of the states of actuators."""
+    ranges = {
+        name: f.activation_range
+        for f in m.forces
+        if isinstance(f, Actuator) and f.activation_range is not None
+        for name in f.states
+    }
+    none = (-np.inf, np.inf)
+    return np.array([ranges.get(name, none) for name in activations(m)], float).reshape(-1, 2).T
+
+
+def _is_held(m: Mechanism, activation: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Which of the states of actuators (nz,) stay at an end of their range against a rate out of it."""
+    lowest, highest = _activation_ranges(m)
+    return ((activation <= lowest) & (rate < 0)) | ((activation >= highest) & (rate > 0))
 
 
 def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
@@ -206,13 +294,19 @@ def _control_ranges(m: Mechanism) -> np.ndarray:
     return limits.T
 
 
-def _saturated(problem: _TrimProblem, control: np.ndarray) -> str:
-    """The free controls that have reached an end of their range, as text."""
-    m = problem.fast.mechanism
-    lowest, highest = _control_ranges(m)
-    at_end = np.flatnonzero((control <= lowest) | (control >= highest))
-    names = [repr(control_names(m)[k]) for k in at_end if m.nv + k in problem.free]
-    return f" ({', '.join(names)} at the end of the control range)" if names else ""
+def _saturated(problem: _TrimProblem, at: _TrimState) -> str:
+    """The free controls and activations that have reached an end of their range, as text."""
+    m, found = problem.fast.mechanism, ""
+    first = m.nv
+    for names, ranges, values, what in (
+        (control_names(m), _control_ranges(m), at.control, "control"),
+        (activations(m), _activation_ranges(m), at.activation, "activation"),
+    ):
+        at_end = np.flatnonzero((values <= ranges[0]) | (values >= ranges[1]))
+        own = [repr(names[k]) for k in at_end if first + k in problem.free]
+        found += f" ({', '.join(own)} at the end of the {what} range)" if own else ""
+        first += len(names)
+    return found
 
 
 def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
@@ -245,12 +339,14 @@ def _reason(problem: _TrimProblem, at: _TrimState) -> str:
             "at a state of the search; give another guess"
         )
     k = int(np.argmax(np.abs(at.residuals))) if at.is_finite else 0
-    what = f"{m.speed_names[k]!r} keeps accelerating" if k < m.nv else "an activation or a constraint is left"
+    texts = [f"{name!r} keeps accelerating with" for name in m.speed_names]
+    texts += [f"activation {name!r} keeps changing with" for name in activations(m)]
+    what = [*texts, *_constraint_texts(m, at.q)][k]
     free = "no unknown is free" if not problem.free else f"{len(problem.free)} unknowns are free"
     remedy = "give another guess, or fix fewer coordinates and controls"
     if candidate_pairs(m) and not contacts(m, at.q, np.zeros(m.nv), np.zeros(m.nv)):
         remedy = "no contact is closed there: give a guess that touches what it is to rest on"
     return (
-        f"no equilibrium of {m.name!r} is found near the guess: {what} with {at.largest:.3g} ({free})"
-        f"{_saturated(problem, at.control)}; {remedy}"
+        f"no equilibrium of {m.name!r} is found near the guess: {what} {at.largest:.3g} ({free})"
+        f"{_saturated(problem, at)}; {remedy}"
     )
