@@ -19,6 +19,7 @@ from zwang.errors import (
     MissingExtraError,
     ParameterError,
     SimulationError,
+    StateError,
     UnknownNameError,
 )
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
@@ -156,6 +157,19 @@ def test_a_hanging_parallelogram_swings_at_its_closed_form_frequency():
         zw.linearize(m, q, states=["crank"])
     with pytest.raises(UnknownNameError, match="hand"):
         zw.linearize(m, q, outputs=["hand"])
+
+
+def test_states_that_violate_hard_constraints_have_no_linear_model():
+    """A position, and a velocity, off the loop; both in continuous time and of a step."""
+    m = parallelogram()
+    q, v = zw.assemble(m, [-1.2, 1.1, -1.1])
+    away = np.eye(len(v))[0]
+    for step in (None, 1e-3):
+        zw.linearize(m, q, v, step=step)
+        with pytest.raises(StateError, match="is violated by"):
+            zw.linearize(m, q + 0.1 * away, step=step)
+        with pytest.raises(StateError, match="velocities of this state violate"):
+            zw.linearize(m, q, v + away, step=step)
 
 
 def test_models_have_named_inputs_and_positions_of_frames_as_outputs():

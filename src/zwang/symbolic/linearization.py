@@ -93,8 +93,9 @@ def linearize(
     model with symbols is one of continuous time, of a mechanism with hard equality constraints only, and
     without sensors; its state must satisfy the constraints for all values of the symbols.
     Raises UnknownNameError for a name, DescriptionError for states that are not independent, SimulationError
-    for a state without accelerations, StateError, also for a singular mass matrix (of a model with symbols
-    when `at` gets their values), and what `CompiledMechanism.step_derivatives` raises.
+    for a state without accelerations, StateError, also for a state that violates hard constraints by more
+    than 1e-6 (rad, m, and their rates), and for a singular mass matrix (of a model with symbols when `at`
+    gets their values), and what `CompiledMechanism.step_derivatives` raises.
     """
     m = checked_mechanism(mechanism)
     values = {} if params is None else parameter_values(m, params)

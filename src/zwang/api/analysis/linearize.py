@@ -29,15 +29,16 @@ from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
 from zwang.dynamics.crba import crba
-from zwang.errors import DescriptionError, MissingExtraError, SimulationError, UnknownNameError
+from zwang.errors import DescriptionError, MissingExtraError, SimulationError, StateError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.constraint_stage import hard_constraints
+from zwang.simulation.constraint_stage import hard_constraints, largest_violations
 from zwang.simulation.controls import control_names
 from zwang.simulation.impact_stage import has_hard_contacts
 
+CONSISTENT = 1e-6  # largest violation [rad, m] and velocity residual of a state with a linear model
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
 
 
@@ -135,6 +136,7 @@ def numeric_linear_model(
     u = validation.control_vector(m, {} if control is None else control)
     z = _vector(activation, nz, "activation")
     check_inertia(m, crba(m.tree, configuration))
+    _check_satisfied(m, configuration, velocity, time)
     fast, options = compiled_on_one_thread(m), {"activation": z, "time": time}
     if step is None:
         _check_continuous(m)
@@ -171,6 +173,21 @@ def _check_continuous(m: Mechanism) -> None:
             f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
             "that it has no linear model in continuous time; give step=..., or give them a softness"
         )
+
+
+def _check_satisfied(m: Mechanism, q: np.ndarray, v: np.ndarray, time: float) -> None:
+    """Raises StateError, with a constraint's name, for a state that violates the hard constraints."""
+    (name, violation), (other, residual) = largest_violations(m, q, v, time)
+    if violation > CONSISTENT:
+        text = f"constraint {name!r} is violated by {violation:.3g} in this state"
+    elif residual > CONSISTENT:
+        text = f"the velocities of this state violate {other!r} by {residual:.3g}"
+    else:
+        return
+    raise StateError(
+        f"{text}, and a linear model describes motions that satisfy the constraints; start from "
+        "zw.assemble(mechanism, q, v)"
+    )
 
 
 def _vector(values: Any, size: int, name: str) -> np.ndarray:
