@@ -306,6 +306,31 @@ def test_a_plan_in_a_running_loop_keeps_the_slew_rate_from_its_first_step_on():
     assert first.activation[1, 0] == 1 and later.activation[1, 0] == pytest.approx(0.01)
 
 
+def test_a_temperature_is_relative_to_the_spread_of_the_costs():
+    """The mean with the weights exp(-(cost - least) / (T s)), whatever the unit of the cost."""
+    fast, steps, n, T = zw.compile(double_integrator()), 20, 64, 0.05
+    knots, u = np.array([[7.3], [-1.2], [0.4]]), np.zeros((n, steps, 1))
+    noise = np.random.default_rng(0).normal(size=(n, 3, 1)) * 0.3
+    noise[0] = 0
+    for k in range(n):
+        u[k, :, 0] = np.interp(np.linspace(0, 2, steps), np.arange(3), (knots + noise[k])[:, 0])
+
+    def cost(q, v, u):
+        return ((q[..., 0] - 1) ** 2).sum(axis=1) + 0.01 * (u[..., 0] ** 2).sum(axis=1)
+
+    run = fast.rollout(np.zeros((n, 1)), np.zeros((n, 1)), u, steps=steps, step=0.05)
+    costs = cost(run.q, run.v, u)
+    w = np.exp(-(costs - costs.min()) / (T * np.std(costs)))
+    expected = knots + np.einsum("n,nku->ku", w / w.sum(), noise)
+    for scale in (1.0, 1000.0):
+        plan = predictive_sampling(
+            fast, [0.0], [0.0], knots, lambda q, v, u, scale=scale: scale * cost(q, v, u),
+            steps=steps, noise=0.3, samples=n, temperature=T, seed=0, step=0.05,
+        )  # fmt: skip
+        assert plan.cost < plan.least
+        np.testing.assert_allclose(plan.knots, expected, atol=1e-9)
+
+
 def test_bad_arguments_are_told():
     fast = zw.compile(cart_pole())
     cost = Quadratic(q=[0, 0], state=np.ones(4), control=[1], final=np.ones(4))

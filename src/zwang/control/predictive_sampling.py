@@ -1,9 +1,14 @@
 """Planning by predictive sampling: many noisy controls, one batched rollout, and their weighted mean.
 
-Controls are splines of few knots, so that noise moves a mechanism. The weights are exp(-(cost - least) /
-temperature), those of model predictive path integrals; a temperature of 0 takes the best sample. Source:
-Williams, Drews, Goldfain, Rehg, Theodorou, "Aggressive driving with model predictive path integral control"
-(ICRA 2016); Howell et al., "Predictive sampling: real-time behaviour synthesis with MuJoCo" (2022).
+Controls are splines of few knots, so that noise moves a mechanism. The weights are
+
+    w = exp(-(cost - least) / (temperature s)),    s the standard deviation of the costs of the samples,
+
+those of model predictive path integrals with the temperature relative to s, so that the unit of the cost does
+not matter. The plan is the weighted mean, or the best sample where that costs less; a temperature of 0 takes
+the best sample. Source: Williams, Drews, Goldfain, Rehg, Theodorou, "Aggressive driving with model predictive
+path integral control" (ICRA 2016); Howell et al., "Predictive sampling: real-time behaviour synthesis with
+MuJoCo" (2022).
 """
 
 from __future__ import annotations
@@ -57,10 +62,11 @@ def predictive_sampling(
     fast: the compiled mechanism, without symbols. q (nq,), v (nv,), activation (nz,): the state. knots
     (knots, nu): the plan so far, over `steps` steps, interpolated linearly; the plan itself is one of the
     samples. cost(q, v, u): the cost (samples,) of states (samples, steps, size) after each step and controls
-    (samples, steps, nu). noise: the standard deviation of the knots, a number or (nu,). temperature: in the
-    unit of the cost, relative to the spread of the samples' costs. seed: of the noise, or a generator that
-    goes on. time [s]: of the state; in a running loop the present time, as constraints and set points may
-    depend on it. bounds: the lowest and highest controls.
+    (samples, steps, nu). noise: the standard deviation of the knots, a number or (nu,). temperature: that of
+    the weights exp(-(cost - least) / (temperature s)), a multiple of the standard deviation s of the costs of
+    the samples; the better one of the weighted mean and the best sample is returned, for 0 the best sample.
+    seed: of the noise, or a generator that goes on. time [s]: of the state; in a running loop the present
+    time, as constraints and set points may depend on it. bounds: the lowest and highest controls.
     Samples that fail count as infinitely bad. Raises ShapeError, StateError, ArgumentError, and
     SimulationError for rollouts that do not fit into memory.
     """
