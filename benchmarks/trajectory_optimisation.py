@@ -59,7 +59,18 @@ def humanoid(path: Path, knots: int, repeat: int) -> None:
 
     def solve(v0: np.ndarray, iterations: int) -> Any:
         bounds = (-1.0, 1.0)
-        return ilqr(fast, q0, v0, u, cost, iterations=iterations, tolerance=0.0, bounds=bounds, **options)
+        return ilqr(
+            fast,
+            q0,
+            v0,
+            u,
+            cost,
+            iterations=iterations,
+            tolerance=0.0,
+            bounds=bounds,
+            feedback=False,
+            **options,
+        )
 
     solve(np.zeros(nv), 1)  # compiles
     rates, parts = [], []
@@ -104,8 +115,9 @@ def arm(knots: int, repeat: int) -> None:
 
     def ours() -> Any:
         return ilqr(
-            fast, start, np.zeros(n), u, cost, step=STEP, integrator="euler", iterations=200, tolerance=1e-9
-        )
+            fast, start, np.zeros(n), u, cost, step=STEP, integrator="euler", iterations=200, tolerance=1e-9,
+            feedback=False,
+        )  # fmt: skip
 
     ours()
     print("| arm | iterations | cost | CPU ms | ms an iteration | largest difference of controls |")

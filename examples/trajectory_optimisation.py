@@ -105,13 +105,13 @@ def furuta() -> Problem:
     return Problem(m, np.array([0, np.pi]), np.zeros(2), guess, cost, 0.01, "rk4", (-0.03, 0.03), off)
 
 
-def planned(problem: Problem, fast=None) -> TrajectoryResult:
-    """The optimised trajectory."""
+def planned(problem: Problem, fast=None, feedback: bool = True) -> TrajectoryResult:
+    """The optimised trajectory; feedback: as for `ilqr`."""
     p = problem
     fast = zw.compile(p.mechanism) if fast is None else fast
     return ilqr(
         fast, p.q, p.v, p.guess, p.cost, step=p.step, integrator=p.integrator, bounds=p.bounds,
-        iterations=p.iterations,
+        iterations=p.iterations, feedback=feedback,
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ class Replanning:
         since = round(t / p.step) % self.hold
         if since == 0:
             start = time.process_time()
-            self.plan = planned(replace(p, q=q, v=v, guess=self.guess), self.fast)
+            self.plan = planned(replace(p, q=q, v=v, guess=self.guess), self.fast, feedback=False)
             self.times.append(time.process_time() - start)
             later = self.plan.control[self.hold :]
             self.guess = np.concatenate([later, np.repeat(later[-1:], self.hold, axis=0)])

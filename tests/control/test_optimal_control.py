@@ -306,6 +306,38 @@ def test_a_plan_in_a_running_loop_keeps_the_slew_rate_from_its_first_step_on():
     assert first.activation[1, 0] == 1 and later.activation[1, 0] == pytest.approx(0.01)
 
 
+def gains_by_the_recursion(fast, at, cost, bounds, **options):
+    """K of Tassa et al. (2014), Eqs. (5) to (11), for one control, about a trajectory."""
+    found = fast.step_derivatives(at.q[:-1], at.v[:-1], at.control, **options)
+    W, R, P = np.diag(cost.state), cost.control[0], np.diag(cost.final).astype(float)
+    p, gains = P @ np.r_[at.q[-1], at.v[-1]], np.zeros((len(at.control), 1, len(W)))
+    for k in reversed(range(len(at.control))):
+        A, B, u = found.A[k], found.B[k], at.control[k, 0]
+        Q_u = R * u + B[:, 0] @ p
+        Q_x, Q_xx = W @ np.r_[at.q[k], at.v[k]] + A.T @ p, W + A.T @ P @ A
+        if (u <= bounds[0] and Q_u > 0) or (u >= bounds[1] and Q_u < 0):
+            p, P = Q_x, Q_xx
+            continue
+        Q_ux, Q_uu = B.T @ P @ A, R + B[:, 0] @ P @ B[:, 0]
+        gains[k] = -Q_ux / Q_uu
+        p, P = Q_x - Q_ux[0] * Q_u / Q_uu, Q_xx - Q_ux.T @ Q_ux / Q_uu
+    return gains
+
+
+def test_the_feedback_of_a_plan_of_few_iterations_is_that_about_the_plan():
+    fast, steps, bounds = zw.compile(cart_pole()), 60, (-8.0, 8.0)
+    cost = Quadratic([0, 0], [0.05, 0.05, 0.01, 0.01], [1e-3], [50, 200, 10, 20])
+    guess = 2 * np.sin(np.arange(steps) * 0.12)[:, None]
+    for iterations in (0, 1, 4):
+        start = fast, [0, np.pi], [0, 0], guess, cost
+        found = ilqr(*start, bounds=bounds, iterations=iterations)
+        expected = gains_by_the_recursion(fast, found, cost, bounds)
+        np.testing.assert_allclose(found.gain, expected, atol=1e-4 * np.abs(expected).max())
+        quick = ilqr(*start, bounds=bounds, iterations=iterations, feedback=False)
+        assert np.array_equal(quick.control, found.control) and quick.costs == found.costs
+        assert np.abs(quick.gain - expected).max() > 0.1 * np.abs(expected).max()
+
+
 def test_a_temperature_is_relative_to_the_spread_of_the_costs():
     """The mean with the weights exp(-(cost - least) / (T s)), whatever the unit of the cost."""
     fast, steps, n, T = zw.compile(double_integrator()), 20, 64, 0.05

@@ -8,10 +8,11 @@
     forward    u' = u + alpha k + K (x' - x)      for several alpha at once, each in a world of its own
 
 A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
-the bounds of a control its feedback is zero. iLQR is differential dynamic programming (DDP) without the
-second derivatives of the steps, and l_xx is that of Gauss and Newton. Source: Li, Todorov, "Iterative linear
-quadratic regulator design for nonlinear biological movement systems" (ICINCO 2004); Tassa, Mansard, Todorov,
-"Control-limited differential dynamic programming" (ICRA 2014), Sections II and III.
+a bound towards which the cost decreases, the feedback of a control is zero. iLQR is differential dynamic
+programming (DDP) without the second derivatives of the steps, and l_xx is that of Gauss and Newton. Source:
+Li, Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems" (ICINCO
+2004); Tassa, Mansard, Todorov, "Control-limited differential dynamic programming" (ICRA 2014), Sections II
+and III.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ ACCEPTED = 1e-4  # smallest share of the expected decrease of the cost that is a
 class TrajectoryResult(NamedTuple):
     """An optimised trajectory.
 
-    q, v, activation: (steps + 1, size). control (steps, nu). gain (steps, nu, n): the feedback K about it.
+    q, v, activation: (steps + 1, size). control (steps, nu). gain (steps, nu, n): the feedback K about it,
+    see `feedback` of `ilqr`; zero where the backward pass finds none.
     cost, and costs: of all iterations. iterations. converged: whether the cost has stopped decreasing, or no
     step decreases it and the backward pass promises no decrease.
     """
@@ -102,6 +104,7 @@ def ilqr(
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     iterations: int = 100,
     tolerance: float = 1e-6,
+    feedback: bool = True,
 ) -> TrajectoryResult:
     """Controls that minimise a quadratic cost over a trajectory, from a first guess of them.
 
@@ -109,7 +112,9 @@ def ilqr(
     (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. time [s]: of the start; a plan
     in a running loop begins at the present time, as constraints and set points may depend on it. bounds: the
     lowest and highest controls, each a number or (nu,). iterations: at most. tolerance: of the relative
-    decrease of the cost at which the method ends.
+    decrease of the cost at which the method ends. feedback: whether `gain` is the feedback about the result,
+    which takes the time of one more backward pass and of the derivatives along the result. If not, it is that
+    of the last iteration, about the trajectory before; near convergence they agree.
     Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
     fails and for a trajectory with a step whose derivatives are not finite, and what `step_derivatives`
     raises.
@@ -135,10 +140,12 @@ def ilqr(
     best = problem.rollout(start, np.clip(u, lowest, highest))
     if not np.isfinite(best.cost):
         raise SimulationError("the rollout of the first guess fails: give controls that keep it finite")
-    return _descent(problem, best, iterations, tolerance)
+    return _descent(problem, best, iterations, tolerance, feedback)
 
 
-def _descent(problem: _Problem, best: _Trajectory, iterations: int, tolerance: float) -> TrajectoryResult:
+def _descent(
+    problem: _Problem, best: _Trajectory, iterations: int, tolerance: float, feedback: bool
+) -> TrajectoryResult:
     """The trajectory after the iteration from a first one."""
     costs, regularisation, converged, has_failed = [best.cost], 1e-6, False, False
     derivatives: np.ndarray | None = None
@@ -167,6 +174,8 @@ def _descent(problem: _Problem, best: _Trajectory, iterations: int, tolerance: f
         costs.append(best.cost)
         if converged:
             break
+    if feedback:
+        gain = problem.gain(best, problem.derivatives(best) if derivatives is None else derivatives)
     return TrajectoryResult(
         best.q, best.v, best.z, best.u, gain, best.cost, tuple(costs), len(costs) - 1, bool(converged)
     )
@@ -255,6 +264,17 @@ class _Problem(NamedTuple):
         k = K[:, :, -1]
         # k^T Q_u, and k^T Q_uu k / 2 = -k^T (Q_u + mu k) / 2
         return _Policy(k, K[:, :, :-1], (float((k * Q_u).sum()), float(-(k * (Q_u + mu * k)).sum() / 2)))
+
+    def gain(self, at: _Trajectory, F: np.ndarray) -> np.ndarray:
+        """The feedback K about a trajectory, with the smallest regularisation for which the backward pass
+        succeeds; zeros if there is none.
+        """
+        mu = SMALLEST_REGULARISATION
+        while mu <= LARGEST_REGULARISATION:
+            if (policy := self.policy(at, F, mu)) is not None:
+                return policy.K
+            mu *= 10
+        return np.zeros((*at.u.shape, self.cost.W.shape[1]))
 
     def improved(self, at: _Trajectory, policy: _Policy) -> _Trajectory | None:
         """The best trajectory under the policy over all step sizes, each in a world; None if none is
