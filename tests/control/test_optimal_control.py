@@ -363,6 +363,30 @@ def test_a_temperature_is_relative_to_the_spread_of_the_costs():
         np.testing.assert_allclose(plan.knots, expected, atol=1e-9)
 
 
+def test_quaternions_of_starts_and_goals_are_unit_or_told():
+    ball = zw.Body("a", zw.Ball("ball"), mass=1, com=(0, 0, 0.1), inertia=(0.01, 0.02, 0.03))
+    fast = zw.compile(zw.Mechanism("b", [ball], gravity=(0, 0, 0)))
+    goal = np.array([np.cos(0.2), np.sin(0.2), 0, 0])
+
+    def plan(q0, goal):
+        cost = Quadratic(goal, np.ones(6), [0.01] * 3, [10] * 6)
+        return ilqr(fast, q0, [0, 0, 0], np.zeros((5, 3)), cost, step=0.02)
+
+    unit, scaled = plan([1, 0, 0, 0], goal), plan([2, 0, 0, 0], np.tile(3 * goal, (6, 1)))
+    np.testing.assert_allclose(scaled.q, unit.q, atol=1e-12)
+    for wrong in (0.0, [0, 0, 0, 0]):
+        with pytest.raises(StateError, match="'ball' in q of the cost is zero"):
+            plan([1, 0, 0, 0], wrong)
+    with pytest.raises(StateError, match="q of the cost must hold finite numbers"):
+        plan([1, 0, 0, 0], [np.nan, 0, 0, 0])
+    with pytest.raises(StateError, match="quaternion of joint 'ball'"):
+        plan([0, 0, 0, 0], goal)
+    with pytest.raises(StateError, match="quaternion of joint 'ball'"):
+        predictive_sampling(
+            fast, np.zeros(4), np.zeros(3), np.zeros((2, 3)), lambda q, v, u: 0.0, steps=2, noise=1
+        )
+
+
 def test_bad_arguments_are_told():
     fast = zw.compile(cart_pole())
     cost = Quadratic(q=[0, 0], state=np.ones(4), control=[1], final=np.ones(4))

@@ -126,7 +126,7 @@ def ilqr(
     lowest, highest = checked_bounds(bounds, nu)
     m = fast.mechanism
     start = (
-        validation.vector(q0, m.nq, "q0", "nq"),
+        validation.configuration(m, validation.vector(q0, m.nq, "q0", "nq")),
         validation.vector(v0, m.nv, "v0", "nv"),
         validation.real_values(activation, "activation"),
     )

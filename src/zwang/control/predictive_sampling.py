@@ -82,7 +82,7 @@ def predictive_sampling(
         )
     m, nu = fast.mechanism, plan.shape[1]
     check_memory(samples, steps, m.nq + m.nv + nu)
-    start = validation.vector(q, m.nq, "q", "nq"), validation.vector(v, m.nv, "v", "nv")
+    start = validation.configuration(m, q), validation.vector(v, m.nv, "v", "nv")
     lowest, highest = checked_bounds(bounds, nu)
     changes = _random_changes(noise, seed, (samples, *plan.shape))
     tried = np.clip(plan + changes, lowest, highest)
