@@ -441,6 +441,7 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"method": "newton", "alpha": (1, 1, 1)}, zw.errors.ShapeError, "alpha"),
         ({"iterations": -1}, zw.errors.DescriptionError, "iterations is -1"),
         ({"restarts": 2.5}, zw.errors.DescriptionError, r"restarts is 2\.5"),
+        ({"restarts": np.zeros(0)}, zw.errors.DescriptionError, "restarts is array"),
         ({"alpha": 0.5}, zw.errors.DescriptionError, "method 'lm' has no alpha.*'newton' or 'transpose'"),
         ({"method": "newton", "posture": (0, 0)}, zw.errors.DescriptionError, "no posture.*method 'lm'"),
         ({"method": "transpose", "restarts": 3}, zw.errors.DescriptionError, "no restarts.*method 'lm'"),

@@ -118,7 +118,8 @@ def solve_ik(
     if method not in METHODS:
         raise DescriptionError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
     method = METHODS[method]
-    own = {"posture": posture, "null_space_objective": null_space_objective, "restarts": restarts or None}
+    further = None if restarts is None else _count("restarts", restarts)
+    own = {"posture": posture, "null_space_objective": null_space_objective, "restarts": further or None}
     _check_unused(method, {"alpha": alpha} if method == "lm" else own)
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
@@ -133,7 +134,7 @@ def solve_ik(
         method=method,
         tolerance=_pair(tolerance),
         iterations=_count("iterations", DEFAULT_ITERATIONS[method] if iterations is None else iterations),
-        restarts=_count("restarts", (0 if path else RESTARTS) if restarts is None else restarts),
+        restarts=(0 if path else RESTARTS) if further is None else further,
         seed=_seed(seed),
         alpha=1.0 if alpha is None else alpha,  # type: ignore[arg-type]
     )
