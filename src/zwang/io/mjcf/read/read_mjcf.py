@@ -54,7 +54,8 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     gravity = (0, 0, 0) if "gravity" in options.disabled else read_bodies.zeroed(m.opt.gravity)
     bodies = read_bodies.bodies(source)
     ground = read_bodies.shapes_of(source, 0)
-    sites = (*read_bodies.frames(source), *read_tendons.wrapped_frames(source))
+    sites = read_bodies.frames(source)
+    wrapped = read_tendons.wrapped_frames(source, sites)
     tendons = read_tendons.tendons(source)
     kept = {tendon.name for tendon in tendons}
     actuators = read_forces.actuators(source, options.disabled, kept)
@@ -83,7 +84,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         forces=tuple(forces),
         constraints=constraints.active,
         inactive_constraints=constraints.inactive,
-        frames=(*sites, *sensor_reader.frames.values()),
+        frames=(*sites, *wrapped, *sensor_reader.frames.values()),
         geometry=ground,
         tendons=tendons,
         contacts=contacts,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +15,8 @@ from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
-WRAP, TRANSMISSION = numbers_of(mujoco.mjtWrap), numbers_of(mujoco.mjtTrn)
+WRAP, TRANSMISSION, GEOM = (numbers_of(kind) for kind in (mujoco.mjtWrap, mujoco.mjtTrn, mujoco.mjtGeom))
+WRAPPING = "wrapping geom"  # a kind of names
 _WRAPPING_SHAPES: dict[int, Literal["sphere", "cylinder"]] = {
     WRAP.mjWRAP_SPHERE: "sphere",
     WRAP.mjWRAP_CYLINDER: "cylinder",
@@ -101,7 +104,7 @@ def _path(source: MjcfModel, t: int) -> TendonPath:
                     source.name("site", side) if side >= 0 else None,
                 )
             )
-            frames.append(_frame_name(source, target))
+            frames.append(source.name(WRAPPING, target))
     if frames and frames[0] is not None:
         divisors.insert(0, 1)
     return TendonPath(tuple(joints), tuple(frames), tuple(divisors), tuple(wraps))
@@ -112,23 +115,40 @@ def _side(m: Any, w: int) -> int:
     return round(float(m.wrap_prm[w]))
 
 
-def _frame_name(source: MjcfModel, geom: int) -> str:
-    return f"{source.model.geom(geom).name or f'geom{geom}'} (wrapped)"
+def wrapped_frames(source: MjcfModel, sites: Iterable[Frame]) -> tuple[Frame, ...]:
+    """A frame for each geom around which a tendon wraps, unless a site there has its name already.
+
+    sites: the frames of the sites. The names of the frames, which `tendons` needs, are those of the kind
+    WRAPPING of the model.
+    """
+    m, found = source.model, []
+    by_name = {site.name: site for site in sites}
+    taken = {source.name("body", i) for i in range(m.nbody)}
+    names = source.names[WRAPPING] = [""] * m.ngeom
+    for geom in sorted({int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _WRAPPING_SHAPES}):
+        own = wanted = _geom_frame(source, geom)
+        count = 1
+        while own.name in taken or (own.name in by_name and not _is_at_site(m, geom, own, by_name[own.name])):
+            count += 1
+            own = replace(own, name=f"{wanted.name} {count}")
+        taken.add(own.name)
+        names[geom] = own.name
+        found += [own] if own.name not in by_name else []
+    return tuple(found)
 
 
-def wrapped_frames(source: MjcfModel) -> tuple[Frame, ...]:
-    """A frame for each geom around which a tendon wraps."""
+def _geom_frame(source: MjcfModel, geom: int) -> Frame:
+    """The frame of a geom."""
     m = source.model
-    geoms = {int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _WRAPPING_SHAPES}
-    return tuple(
-        Frame(
-            _frame_name(source, g),
-            source.name("body", int(m.geom_bodyid[g])),
-            zeroed(m.geom_pos[g]),
-            matrix_of(m.geom_quat[g]),
-        )
-        for g in sorted(geoms)
-    )
+    body = source.name("body", int(m.geom_bodyid[geom]))
+    name = f"{m.geom(geom).name or f'geom{geom}'} (wrapped)"
+    return Frame(name, body, zeroed(m.geom_pos[geom]), matrix_of(m.geom_quat[geom]))
+
+
+def _is_at_site(m: Any, geom: int, frame: Frame, site: Frame) -> bool:
+    """Whether the frame of a geom is that of a site, but for the axes of a sphere, which have no meaning."""
+    sphere = m.geom_type[geom] == GEOM.mjGEOM_SPHERE
+    return frame == (replace(site, orientation=frame.orientation) if sphere else site)
 
 
 def _unsupported_feature(m: Any, t: int) -> str:

@@ -30,7 +30,7 @@ class MjcfOutput:
     mechanism: has only elements that MJCF has, see `mjcf_equivalent`. names: by kind of element.
     sites, geoms, cameras: elements by body, sites and geoms in addition to frames and shapes. shape_names: of
     shapes without a name to which other elements refer, by body and index. geom_frames: the geoms around
-    which tendons wrap, by frame.
+    which tendons wrap, by frame, radius and kind. site_frames: the frames to whose sites elements refer.
     height_fields: the names of the assets, by heights, extent and base. fluid_attributes: of shapes around
     which a fluid flows as around ellipsoids, by body and index. site_shapes: the attributes type and size of
     sites that are the zones of sensors.
@@ -43,7 +43,8 @@ class MjcfOutput:
     sites: dict[str, list[XmlElement]] = field(default_factory=dict)
     geoms: dict[str, list[XmlElement]] = field(default_factory=dict)
     shape_names: dict[tuple[str, int], str] = field(default_factory=dict)
-    geom_frames: dict[str, str] = field(default_factory=dict)
+    geom_frames: dict[tuple[str, Any, str], str] = field(default_factory=dict)
+    site_frames: set[str] = field(default_factory=set)
     height_fields: dict[Any, str] = field(default_factory=dict)
     fluid_attributes: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     site_shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class MjcfOutput:
     def site(self, frame: str) -> str:
         """The name of the site of a frame, or of one at the origin of a body."""
         if frame in self.names["frame"]:
+            self.site_frames.add(frame)
             return self.names["frame"][frame]
         return self.site_at(frame, (0, 0, 0), IDENTITY, f"{frame} (origin)")
 
@@ -109,6 +111,7 @@ class MjcfOutput:
         R = None if orientation is None else np.array(orientation, float)
         for other, at, axes, found in self._points:
             if other == body and (at == p).all() and (R is None or (axes == R).all()):
+                self.site_frames.add(found)
                 return self.names["frame"][found]
         written = self.names["frame"].assign(self.names["frame"].free(name))
         self._points.append((body, p, np.eye(3) if R is None else R, written))

@@ -99,7 +99,8 @@ class _BodyWriter:
                 geom.attributes.update(out.fluid_attributes.get((body, index), {}))
                 node.children.append(geom)
         node.children += out.geoms.get(body, [])
-        wrapped = {name for name in out.geom_frames if name.endswith(WRAPPED)}
+        # the frame of a wrapping geom is a site as well if other elements refer to it
+        wrapped = {name for name, *_ in out.geom_frames if name.endswith(WRAPPED)} - out.site_frames
         for frame in out.mechanism.frames:
             if frame.body == body and frame.name not in wrapped:
                 name = out.name("frame", frame.name)

@@ -163,8 +163,9 @@ def asset_node(out: MjcfOutput) -> XmlElement:
 
 def wrapping_geom(out: MjcfOutput, frame: Frame, wrap: Wrap) -> str:
     """The name of the geom around which a tendon wraps: that of an equal shape, or a new one."""
-    if frame.name in out.geom_frames:
-        return out.geom_frames[frame.name]
+    wrapped = (frame.name, wrap.radius, wrap.kind)
+    if wrapped in out.geom_frames:
+        return out.geom_frames[wrapped]
     shapes = out.mechanism.geometry if frame.body == "world" else out.mechanism.body(frame.body).geometry
     kind = Sphere if wrap.kind == "sphere" else Cylinder
     wanted = frame.name.removesuffix(WRAPPED)
@@ -186,7 +187,7 @@ def wrapping_geom(out: MjcfOutput, frame: Frame, wrap: Wrap) -> str:
         attributes = {"name": name, "type": wrap.kind, "size": size, "contype": 0, "conaffinity": 0,
                       "group": 4, **pose_attributes(frame.position, frame.orientation)}  # fmt: skip
         out.geoms.setdefault(frame.body, []).append(XmlElement("geom", attributes))
-    out.geom_frames[frame.name] = name
+    out.geom_frames[wrapped] = name
     return name
 
 
