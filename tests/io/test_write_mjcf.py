@@ -323,6 +323,27 @@ def test_bodies_with_joints_that_a_body_of_mjcf_cannot_have(tmp_path):
     assert zw.ContactExclude(("a", "b")) in n.contacts  # they are parent and child no longer
 
 
+@pytest.mark.parametrize("active", [True, False])
+def test_a_slide_joint_after_a_ball_joint_that_a_constraint_moves_has_its_own_body(active, tmp_path):
+    """MuJoCo's accelerations, which are inexact in a file with both joints on one body."""
+    joints = zw.Ball("turn"), zw.Prismatic("slide", axis=(1, 0, 0))
+    body = zw.Body("b", joints, com=(0.1, 0.2, 0.3), mass=1, inertia=(0.1, 0.2, 0.25))
+    leaf = zw.Body("c", zw.Revolute("j", axis=(0, 1, 0)), "b", (0, 0, 1), mass=1, inertia=(0.1, 0.2, 0.25))
+    c = zw.Connect("c", ("c", (0.1, 0, 0.5)), ("world", (0.1, 0, 1.5)), zw.Softness())
+    m = zw.Mechanism("m", [body, leaf], **{"constraints" if active else "inactive_constraints": [c]})
+    n = rewritten(m, tmp_path)
+    assert_equal(m, n)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = mujoco.MjData(model)
+    q, v, _, _ = random_state(m, 1)
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_forward(model, data)
+    expected = zw.constrained_dynamics(m, q, v, np.zeros(5)).acceleration
+    close(data.qacc, expected, "accelerations", 1e-7 * np.abs(expected).max())
+    free = m.replace(constraints=(), inactive_constraints=())
+    assert len(rewritten(free, tmp_path).bodies) == 2
+
+
 @pytest.mark.parametrize("flags", [(), ("filterparent",)])
 def test_bodies_on_a_chain_have_the_contacts_that_mujoco_finds_without_it(flags, tmp_path):
     """Spheres around one point, on bodies that are fixed to a moving parent, to a mocap body, to the world,

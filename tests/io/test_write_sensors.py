@@ -9,6 +9,7 @@ import pytest
 import zwang as zw
 from tests.io.round_trip import loaded, rewritten
 from tests.oracles import sensor_models
+from zwang.errors import FormatError
 from zwang.mechanism.samples import FURUTA, furuta
 
 GROUPS = (
@@ -88,6 +89,53 @@ def test_a_sensor_of_a_part_that_mjcf_lacks_is_omitted_with_a_note(tmp_path):
     (note,) = (note for note in report.of_kind("ignored") if "sensor" in note.where)
     assert note.where == "sensor 'height'" and note.what == "shape 'lid' is not in the file"
     assert [s.name for s in loaded(tmp_path / "m.xml").sensors] == ["clock"]
+
+
+def wrench_on_a_tool(point=(0, 0, 0), torque=(0, 0, 0), sensors=()):
+    """A pendulum with a tool, on which an input acts, and its sensors at the tool or at its parent."""
+    arm = zw.Body("arm", zw.Revolute("j", axis=(0, 1, 0)), mass=1, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    tool = zw.Body("tool", zw.Fixed(), "arm", (0, 0, -1), mass=1, inertia=(0.1, 0.1, 0.1))
+    wrench = zw.Wrench("tool", (10.0, 0, 0), torque, point, axes="body", input="push")
+    frames = [zw.Frame("at tool", "tool"), zw.Frame("at arm", "arm", (0, 0, -0.5))]
+    return zw.Mechanism("m", [arm, tool], forces=[wrench], frames=frames, sensors=sensors)
+
+
+@pytest.mark.parametrize(
+    "kind, frame, point, torque",
+    [
+        ("accelerometer", "at tool", (0, 0, 1), (0, 0, 0)),
+        ("force", "at tool", (0, 0, 0), (0, 0, 0)),
+        ("torque", "at tool", (0, 0, 0), (0, 0, 0)),
+        ("torque", "at tool", (0.1, 0, 0), (0, 0, 0)),
+        ("torque", "at tool", (0, 0, 0.1), (0, 0, 0)),
+        ("torque", "at arm", (0, 0, 0), (0, 0, 0)),
+        ("torque", "at tool", (0, 0, 0), (0, 0, 1)),
+        ("force", "world", (0, 0, 0), (0, 0, 0)),
+    ],
+)
+def test_a_wrench_is_refused_where_a_sensor_of_mujoco_leaves_out_the_actuator(
+    kind, frame, point, torque, tmp_path
+):
+    m = wrench_on_a_tool(point, torque, [zw.SiteSensor("s", kind, frame)])
+    path = tmp_path / "m.xml"
+    report = zw.write_mjcf(m, path, strict=False)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.ctrl[:] = 0.3, 1.0
+    mujoco.mj_forward(model, data)
+    differs = not np.allclose(data.sensordata, zw.sensors(m, [0.3], [0.0], [1.0])["s"], atol=1e-9)
+    assert len(report.of_kind("unsupported")) == differs
+    assert len(report.of_kind("changed")) == (not differs)
+
+
+def test_the_torque_at_a_site_of_the_world_is_refused_as_the_reader_does(tmp_path):
+    b = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1))
+    frames = [zw.Frame("site", "world", (0, 0, 1))]
+    for frame in ("site", "world"):
+        m = zw.Mechanism("m", [b], frames=frames, sensors=[zw.SiteSensor("s", "torque", frame)])
+        with pytest.raises(FormatError, match="sensor 's': MuJoCo refers the torque at a site of the world"):
+            zw.write_mjcf(m, tmp_path / "m.xml")
+        assert rewritten(m, tmp_path, strict=False).sensors == ()
 
 
 def test_urdf_has_no_sensors(tmp_path):

@@ -19,7 +19,7 @@ class ExportNotes:
     """Collects the notes of a writer.
 
     "changed": said in other words, with the same motion. "ignored": omitted, without effect on the motion.
-    "unsupported": the format cannot say it, which changes the motion.
+    "unsupported": the format cannot say it, which changes the motion or the value of a sensor.
     """
 
     def __init__(self, mechanism: Mechanism, format_name: str):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.io.mjcf.inexact_in_mujoco import has_joint_after_ball
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import JOINT, matrix_of, zeroed
@@ -73,10 +74,7 @@ def _equality(source: MjcfModel, e: int, name: str, kept_tendons: set[str]) -> A
 
 
 def _check_joint_order(source: MjcfModel, e: int, name: str) -> None:
-    """Report a ball joint before a slide joint of one body that a connect or weld constraint moves.
-
-    The slide turns with the ball; MuJoCo 4 leaves this out of the derivative of the constraint's Jacobian.
-    """
+    """Report a body that a connect or weld constraint moves, if `has_joint_after_ball`."""
     m = source.model
     bodies = [int(m.eq_obj1id[e]), int(m.eq_obj2id[e])]
     if m.eq_objtype[e] == OBJECT.mjOBJ_SITE:
@@ -85,7 +83,7 @@ def _check_joint_order(source: MjcfModel, e: int, name: str) -> None:
         while body > 0:
             begin = int(m.body_jntadr[body])
             kinds = m.jnt_type[begin : begin + int(m.body_jntnum[body])].tolist()
-            if JOINT.mjJNT_BALL in kinds and kinds[-1] != JOINT.mjJNT_BALL:
+            if has_joint_after_ball([kind == JOINT.mjJNT_BALL for kind in kinds]):
                 source.inexact(
                     f"equality {name!r} with a ball joint before another joint of body "
                     f"{source.name('body', body)!r}, whose velocity-product term is inexact in MuJoCo",

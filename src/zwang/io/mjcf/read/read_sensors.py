@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.io.mjcf.inexact_in_mujoco import WORLD_TORQUE, is_torque_of_world
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
@@ -90,8 +91,10 @@ class SensorReader:
                 camera = int(getattr(m, f"sensor_{prefix}id")[i])
                 if m.cam_mode[camera]:
                     return f"with the moving camera {self.source.name('camera', camera)!r}"
-        if kind == SENSOR.mjSENS_TORQUE and m.site_bodyid[m.sensor_objid[i]] == 0:
-            return "at a site of the world: MuJoCo refers its torque to several points"
+        if _TYPES[kind][0] is SiteSensor:
+            body = self.source.name("body", int(m.site_bodyid[m.sensor_objid[i]]))
+            if is_torque_of_world(_TYPES[kind][1], body):
+                return f"at the world: {WORLD_TORQUE}"
         if kind == SENSOR.mjSENS_RANGEFINDER:
             return self._unsupported_ray(i)
         if _TYPES[kind][0] is ContactSensor and self._parameter(i, 0) >> len(CONTACT_DATA):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from zwang.io.equivalents import (
     with_split_bodies,
 )
 from zwang.io.export_notes import ExportNotes
+from zwang.io.mjcf.inexact_in_mujoco import has_joint_after_ball
 from zwang.io.mjcf.write.mjcf_output import DEFAULT
 from zwang.io.mjcf.write.write_fluids import writable_drags
 from zwang.io.unique_names import UniqueNames
@@ -31,19 +33,21 @@ from zwang.mechanism.force_elements import (
 from zwang.mechanism.joints import Ball, Free, MovingJoint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.sensors import Sensor, SiteSensor
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 
 MOST_COEFFICIENTS = 5  # of a coupling
 MOST_DEGREES = 6  # of freedom of a body
 
 
-def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
+def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes, sensors: Sequence[Sensor] = ()) -> Mechanism:
     """The mechanism with elements of MJCF alone.
 
     Its joints are revolute, prismatic, ball or free, their references are the default configuration, and its
     bodies are in depth-first order. Each note of kind "unsupported" is on a part that is missing or softer.
+    sensors: those of the file, of which some may not measure the parts in other words.
     """
-    m = _with_forces(_with_equalities(mechanism, notes), notes)
+    m = _with_forces(_with_equalities(mechanism, notes), notes, sensors)
     for joint in m.joints:
         if joint.kind == "screw":
             notes.unsupported(
@@ -61,7 +65,8 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
     m = _with_equalities(m, None)  # as the couplings of screw joints are hard
-    m, added = with_split_bodies(m, _groups)
+    moved = _moved_by_constraints(m)
+    m, added = with_split_bodies(m, lambda joints: _groups(joints, moved))
     for name, new in added.items():
         notes.changed(f"its joints are on the further bodies {', '.join(map(repr, new))}", f"body {name!r}")
     m = _at_home(m, notes)
@@ -113,7 +118,7 @@ def _constraint(c: Any, notes: ExportNotes | None) -> list[Any]:
 # --------------------------------------------------------------------------------------------- forces
 
 
-def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
+def _with_forces(m: Mechanism, notes: ExportNotes, sensors: Sequence[Sensor]) -> Mechanism:
     """The mechanism with springs, dampers and wrenches as MJCF has them: one of each on a joint.
 
     A further spring on a joint, or one between two joints, becomes a tendon, as does one between two points.
@@ -139,7 +144,7 @@ def _with_forces(m: Mechanism, notes: ExportNotes) -> Mechanism:
             case FluidDrag() | EllipsoidDrag():
                 pass
             case Wrench():
-                wrenches += _wrench(m, force, frames, frame_names, notes)
+                wrenches += _wrench(m, force, frames, frame_names, notes, sensors)
             case _:
                 forces.append(force)
     forces = _with_one_damper([*forces, *drags, *wrenches], notes)
@@ -202,7 +207,12 @@ def _point_spring_tendon(
 
 
 def _wrench(
-    m: Mechanism, wrench: Wrench, frames: list[Frame], names: UniqueNames, notes: ExportNotes
+    m: Mechanism,
+    wrench: Wrench,
+    frames: list[Frame],
+    names: UniqueNames,
+    notes: ExportNotes,
+    sensors: Sequence[Sensor],
 ) -> list[Actuator]:
     """A wrench with an input, in the axes of the body, as an actuator on a frame."""
     where = f"the wrench on body {wrench.body!r}"
@@ -218,8 +228,34 @@ def _wrench(
         notes.unsupported(where, why)
         return []
     frame = _frame_at(frames, names, (wrench.body, wrench.point), f"point of wrench {wrench.input}")
-    notes.changed(f"it is written as the actuator {wrench.input!r}", where)
+    written = f"it is written as the actuator {wrench.input!r}"
+    if measured := [s.name for s in sensors if isinstance(s, SiteSensor) and _measures(m, s, wrench)]:
+        what = f"sensor{'s' * (len(measured) > 1)} {', '.join(map(repr, measured))}"
+        notes.unsupported(
+            where, f"MuJoCo omits actuators on sites from external forces, as of {what}", written
+        )
+    else:
+        notes.changed(written, where)
     return [Actuator(str(wrench.input), frame=frame, gear=(*wrench.force, *wrench.torque))]
+
+
+def _measures(m: Mechanism, sensor: SiteSensor, wrench: Wrench) -> bool:
+    """Whether the value of a force or torque sensor contains a wrench as an external load.
+
+    It is that on the subtree of the sensor's body; on the body itself the torque may be zero in all states.
+    """
+    frame = next((f for f in m.frames if f.name == sensor.frame), Frame("origin", sensor.frame))
+    parents = {body.name: body.parent for body in m.bodies}
+    body: str | None = wrench.body
+    if body == "world" or sensor.kind not in ("force", "torque"):
+        return False
+    while body is not None and body != frame.body:
+        body = parents.get(body)
+    force, torque = np.array(wrench.force, float), np.array(wrench.torque, float)
+    arm = np.array(wrench.point, float) - np.array(frame.position, float)
+    if wrench.body == frame.body and sensor.kind == "torque":
+        return bool((torque + np.cross(arm, force)).any())
+    return body is not None and bool(force.any() or (torque.any() and sensor.kind == "torque"))
 
 
 def _with_one_damper(forces: list[Any], notes: ExportNotes) -> list[Any]:
@@ -253,14 +289,32 @@ def _is_joint_of_mjcf(m: Mechanism, body: Body, joint: MovingJoint) -> bool:
     return isinstance(joint, Revolute | Prismatic | Ball)
 
 
-def _groups(joints: Any) -> list[list[MovingJoint]]:
-    """The joints in groups that a body of MJCF can have: six degrees of freedom, no rotation after a ball."""
+def _moved_by_constraints(m: Mechanism) -> set[str]:
+    """The joints that move an end of a Connect or a Weld, active or not."""
+    bodies = {body.name: body for body in m.bodies}
+    found: set[str] = set()
+    for c in (*m.constraints, *m.inactive_constraints):
+        ends = (c.a[0], c.b[0]) if isinstance(c, Connect) else (c.a, c.b) if isinstance(c, Weld) else ()
+        for end in ends:
+            while body := bodies.get(end):
+                found |= {joint.name for joint in body.joints}
+                end = body.parent
+    return found
+
+
+def _groups(joints: Any, moved: Container[str]) -> list[list[MovingJoint]]:
+    """The joints in groups that a body of MJCF can have: six degrees of freedom, no rotation after a ball.
+
+    moved: the joints that constraints between bodies move; no joint of theirs is after a ball.
+    """
     groups: list[list[MovingJoint]] = []
     for joint in joints:
         last = groups[-1] if groups else []
         turns = isinstance(joint, Revolute | Ball) and any(isinstance(other, Ball) for other in last)
         free = isinstance(joint, Free) or any(isinstance(other, Free) for other in last)
-        if last and not turns and not free and sum(j.nv for j in (*last, joint)) <= MOST_DEGREES:
+        inexact = joint.name in moved and has_joint_after_ball([isinstance(j, Ball) for j in (*last, joint)])
+        fits = sum(j.nv for j in (*last, joint)) <= MOST_DEGREES
+        if last and fits and not (turns or free or inexact):
             last.append(joint)
         else:
             groups.append([joint])

@@ -49,7 +49,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
     notes.other_parts(WRITTEN)
     file = Path(path)
     plain = mechanism.replace(sensors=(), cameras=())  # of whose parts they may name some that MJCF lacks
-    out = MjcfOutput.of(mjcf_equivalent(plain, notes), mechanism, notes, file)
+    out = MjcfOutput.of(mjcf_equivalent(plain, notes, mechanism.sensors), mechanism, notes, file)
     root = _root(out, mechanism)
     notes.check(strict)
     m = out.mechanism

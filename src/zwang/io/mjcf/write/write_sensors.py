@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from zwang.io.mjcf.inexact_in_mujoco import WORLD_TORQUE, is_torque_of_world
 from zwang.io.mjcf.sensor_kinds import SENSOR_KINDS
 from zwang.io.mjcf.write.mjcf_output import MjcfOutput, pose_attributes, unless
 from zwang.io.xml_writer import XmlElement
@@ -46,9 +47,16 @@ class _MissingPart(Exception):
 
 
 def sensor_nodes(out: MjcfOutput, sensors: Iterable[Sensor]) -> list[XmlElement]:
-    """The elements of the section <sensor>; a sensor of a part that is not written is omitted and noted."""
+    """The elements of the section <sensor>; a sensor of a part that is not written is omitted and noted, and
+    one that MuJoCo does not have as well.
+    """
     found = []
+    bodies = {frame.name: frame.body for frame in out.mechanism.frames}
     for sensor in sensors:
+        if isinstance(sensor, SiteSensor):
+            if is_torque_of_world(sensor.kind, bodies.get(sensor.frame, sensor.frame)):
+                out.notes.unsupported(f"sensor {sensor.name!r}", WORLD_TORQUE)
+                continue
         try:
             attributes = _ATTRIBUTES[type(sensor)](out, sensor)
         except _MissingPart as missing:
