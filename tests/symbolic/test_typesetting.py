@@ -98,6 +98,37 @@ def test_names_that_differ_are_typeset_otherwise():
     assert r"\text{m1}" in linear and r"\text{m\_1}" in linear and "m_{1}" not in linear
 
 
+def test_parameters_are_typeset_otherwise_than_the_letters_of_the_derivation():
+    """A parameter for each letter that a name can have, as it is or with an index."""
+    letters = "u r B M D K P X X_0 Gamma r_1 r1 Q_1 lambda_1 M_1_1 x_1 omega_1 x_C R_0_1".split()
+    values = sp.symbols(letters, positive=True)
+    stiffness = sum(values[1:], start=values[0])
+    bodies = [
+        zw.Body(name, zw.Revolute(f"j{name}", axis=(0, 1, 0)), above, (0, 0, -values[k]), mass=values[k + 2],
+                com=(0, 0, -values[k + 4]), inertia=(1, 2, 2))
+        for k, (name, above) in enumerate([("a", "world"), ("b", "a"), ("c", "b")])
+    ]  # fmt: skip
+    coupling = zw.JointCoupling("hold", "jb", "jc", (0, 1))
+    m = zw.Mechanism("m", bodies, forces=[zw.Spring("ja", stiffness)], constraints=[coupling])
+    for form in ("cse", "expanded"):
+        e = zw.equations(m, form=form)
+        text = "\n".join([e.latex(report=True), e.latex(), typesetting.mass_matrix_latex(e)])
+        left = re.findall(r"(?:^|\\\\ )([^&\n]*?) &=", text, re.MULTILINE)
+        plain = {re.sub(r"^\\dot ?|\s", "", letter) for letter in (*left, "r", "u", "X", "B")}
+        written = {typesetting.to_latex(s, e.symbols.latex).replace(", ", ",") for s in values}
+        assert len(written) == len(values) and not written & plain
+        assert {r"x_C^{(1)}", r"\omega^{(1)}", r"\lambda_{1}", "K"} <= plain
+        assert form == "expanded" or {"M_{1,1}", "r_{1}"} <= plain
+    linear = zw.linearize(symbolic_pendulum("A"), [0.0]).latex()
+    assert r"\text{A}" in linear
+
+
+def symbolic_pendulum(name: str) -> zw.Mechanism:
+    length = sp.Symbol(name, positive=True)
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1, com=(0, 0, -length))
+    return zw.Mechanism("pendulum", [body], gravity=(0, 0, -9.81))
+
+
 def test_names_alone_with_their_symbol_are_typeset_by_it():
     names = ("a1", "a_1", "a_2", "alpha", "a b", "a b\x00", "x_1_2", "x1_2")
     found = latex_names.latex_symbols(names)

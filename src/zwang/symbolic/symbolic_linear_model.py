@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -172,7 +173,7 @@ class SymbolicLinearModel:
         matrices = [(letter, getattr(self, letter)) for letter in letters]
         values = [*(x for _, x in self.definitions), *(matrix for _, matrix in matrices)]
         symbols = set[sp.Symbol]().union(*map(free_symbols_in, values), (s for s, _ in self.definitions))
-        shown = latex_symbols(s.name for s in symbols)
+        shown = latex_symbols((s.name for s in symbols), re.compile("[ABCD]"))
         latex = {s: shown[s.name] for s in symbols}
         lines = [rf"{latex[s]} &= {typesetting.to_latex(x, latex)} \\" for s, x in self.definitions]
         return lines + [

@@ -44,21 +44,24 @@ def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
 
 
 def steps_of(e: DerivedEquations) -> list[DerivationStep]:
-    """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix."""
+    """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix.
+
+    Letters that a parameter could have as its name are in `latex_names.DERIVATION`.
+    """
     steps: list[DerivationStep] = []
     for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
         steps.append(DerivationStep(f"Step 1. Frame {k}: rotation of {name}", rf"R^{{(0,{k})}}", R))
-        steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"x_{{{k}}}", x))
+        steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"x_C^{{({k})}}", x))
     for k, (name, (velocity, angular)) in enumerate(e.body_velocities.items(), 1):
         steps.append(
             DerivationStep(
                 f"Step 1. Velocity of the centre of mass of {name}, in world axes",
-                rf"\dot x_{{{k}}}",
+                rf"\dot x_C^{{({k})}}",
                 velocity,
             )
         )
         steps.append(
-            DerivationStep(f"Step 1. Angular velocity of {name}, in body axes", rf"\omega_{{{k}}}", angular)
+            DerivationStep(f"Step 1. Angular velocity of {name}, in body axes", rf"\omega^{{({k})}}", angular)
         )
     names = ", ".join(e.bodies)
     steps += [
