@@ -6,6 +6,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
 import zwang as zw
 from zwang.errors import ShapeError, SimulationError
@@ -86,6 +87,15 @@ def test_selections_without_worlds_or_times_are_told():
             zw.plot(empty)
     with pytest.raises(ShapeError, match=r"run\.isel\(world=\[0\]\)"):
         zw.plot(run.isel(world=0))
+
+
+@pytest.mark.parametrize("kind", ["overview", "time", "energy", "phase"])
+def test_recordings_joined_in_a_dimension_of_their_own_are_told(kind):
+    runs = [zw.simulate(double_pendulum(), q, duration=0.05, step=0.01) for q in ([0.1, 0], [0.2, 0])]
+    joined = xr.concat(runs, "case")
+    with pytest.raises(ShapeError, match=r"dimension 'case' .* run\.isel\(case=0\)"):
+        zw.plot(joined, kind=kind)
+    zw.plot(xr.concat(runs, "world"), kind=kind)
 
 
 def test_other_arguments_raise_errors():

@@ -12,6 +12,17 @@ from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 
 
+def check_not_joined(run: xr.Dataset) -> None:
+    """Raises ShapeError for several recordings that are joined in a dimension of their own."""
+    for name in ("q", "v", "energy"):
+        dims = run[name].dims if name in run else ()
+        if others := [str(dim) for dim in dims if dim not in ("world", "time", "coordinate", "speed")]:
+            raise ShapeError(
+                f"the variable {name!r} has the dimension {others[0]!r} beside those of a recording; select "
+                f"one recording by run.isel({others[0]}=0), or join recordings along world"
+            )
+
+
 def in_mechanism_order(run: xr.Dataset, mechanism: Mechanism, *dimensions: str) -> xr.Dataset:
     """The recording with worlds and times first, and the elements of some dimensions in the order of its
     mechanism.
@@ -19,11 +30,7 @@ def in_mechanism_order(run: xr.Dataset, mechanism: Mechanism, *dimensions: str) 
     dimensions: of "coordinate", "speed", "input" and "actuator". Raises ShapeError, with the labels, if some
     are missing, unknown or repeated, and for several recordings that are joined in a dimension of their own.
     """
-    if others := [str(name) for name in run["q"].dims if name not in ("world", "time", "coordinate")]:
-        raise ShapeError(
-            f"the coordinates have the dimension {others[0]!r} beside world, time and coordinate; select one "
-            f"recording by run.isel({others[0]}=0), or join recordings along world"
-        )
+    check_not_joined(run)
     names = {
         "coordinate": mechanism.coordinate_names,
         "speed": mechanism.speed_names,

@@ -26,6 +26,7 @@ from zwang.api.analysis.linearize import LinearModel
 from zwang.errors import ShapeError, SimulationError
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.energy_change import energy_drift
+from zwang.recording.mechanism_order import check_not_joined
 from zwang.viewer.linear_model_plot import plot_linear_model
 from zwang.viewer.picture_file import save_picture
 from zwang.viewer.plot_series import DRIFT, ENERGY, SUM, Series, series_of
@@ -84,9 +85,9 @@ def plot(
         a recording.
     names: only these coordinates, velocities, constraints or bodies are shown; by default all.
 
-    Raises ShapeError for a dataset that is not a recording or lacks the values, UnknownNameError for an
-    unknown kind or name, SimulationError for another file suffix, and WriteError if the file cannot be
-    written; an existing file is then unchanged.
+    Raises ShapeError for a dataset that is not a recording, lacks the values or has several recordings in a
+    dimension of their own; UnknownNameError for an unknown kind or name, SimulationError for another file
+    suffix, and WriteError if the file cannot be written; an existing file is then unchanged.
     """
     if isinstance(run, LinearModel):
         _check_path(path)
@@ -129,6 +130,7 @@ def _check(run: Any, path: str | Path | None) -> None:
             "zw.plot draws a recording of zw.simulate; this dataset lacks q, v, energy, worlds or times; "
             "select a world as run.isel(world=[0])"
         )
+    check_not_joined(run)
     if not run.sizes["world"] or not run.sizes["time"]:
         raise ShapeError("zw.plot needs at least one world and one time, and this selection has none")
     _check_path(path)
