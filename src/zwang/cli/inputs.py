@@ -58,7 +58,7 @@ def recording_from_file(path: Path) -> xr.Dataset:
 
 def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
     """Check before a long simulation that its output files can be written. Raises SimulationError
-    otherwise, MissingExtraError for a recording without zarr.
+    otherwise, MissingExtraError for a recording without the library zarr or mcap that it needs.
     """
     for option, (path, endings) in paths.items():
         if path is None:

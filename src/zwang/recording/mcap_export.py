@@ -68,10 +68,15 @@ class Message(NamedTuple):
     content: dict[str, Any]
 
 
-def mcap_bytes(run: xr.Dataset) -> bytes:
-    """The content of the MCAP file of a recording. Raises MissingExtraError without the library mcap."""
+def need_mcap() -> None:
+    """Raises MissingExtraError without the library mcap."""
     if find_spec("mcap") is None:
         raise MissingExtraError("export to MCAP needs the library mcap: pip install 'zwang[mcap]'")
+
+
+def mcap_bytes(run: xr.Dataset) -> bytes:
+    """The content of the MCAP file of a recording. Raises MissingExtraError without the library mcap."""
+    need_mcap()
     content = io.BytesIO()
     writer = importlib.import_module("mcap.writer").Writer(content)
     writer.start(profile="", library="zwang")

@@ -24,7 +24,7 @@ from zwang.mechanism.type_validation import short_repr
 from zwang.recording.attribute_values import check_attributes
 from zwang.recording.checksum import ATTRIBUTE, checksum
 from zwang.recording.description import description_of
-from zwang.recording.mcap_export import mcap_bytes
+from zwang.recording.mcap_export import mcap_bytes, need_mcap
 
 OF_ZARR = re.compile(
     r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
@@ -51,7 +51,9 @@ def write_recording(run: xr.Dataset, path: str | Path) -> None:
 
 
 def check_destination(path: str | Path) -> None:
-    """Raises SimulationError for a path to which no recording is written, MissingExtraError without zarr."""
+    """Raises SimulationError for a path to which no recording is written, and MissingExtraError without the
+    library zarr or mcap that it needs.
+    """
     suffix = Path(path).suffix
     if suffix not in (".nc", ".zarr", ".mcap"):
         raise SimulationError(
@@ -65,6 +67,8 @@ def check_destination(path: str | Path) -> None:
         raise SimulationError(
             f"{str(path)!r} is a folder; a recording in {suffix} is a file: give another name"
         )
+    elif suffix == ".mcap":
+        need_mcap()
 
 
 def read_recording(path: str | Path) -> xr.Dataset:
