@@ -231,10 +231,8 @@ def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
 def test_a_missing_library_is_told_before_the_simulation(call, monkeypatch, module, path):
     monkeypatch.setattr(f"zwang.recording.{module}.find_spec", lambda name: None)
     status, _, err = call(*f"simulate furuta --duration 1e6 --out {path}".split())
-    name = path.partition(".")[2]
-    assert (
-        status == 1 and f"need the library {name}" in err.replace("needs", "need") and "Traceback" not in err
-    )
+    assert status == 1 and "Traceback" not in err
+    assert re.search(rf"needs? the library {path.partition('.')[2]}", err)
 
 
 @pytest.mark.parametrize(
