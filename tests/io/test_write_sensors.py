@@ -138,6 +138,62 @@ def test_the_torque_at_a_site_of_the_world_is_refused_as_the_reader_does(tmp_pat
         assert rewritten(m, tmp_path, strict=False).sensors == ()
 
 
+def sensed_pulley(*sensors):
+    """A sphere with a frame around which a tendon wraps, and the sensors."""
+    ball = zw.Sphere(0.1, name="ball", position=(0, 0, -1))
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1, inertia=(1, 1, 1), geometry=[ball])
+    down = ((1, 0, 0), (0, -1, 0), (0, 0, -1))
+    frames = [
+        zw.Frame("hub", "b"),
+        zw.Frame("a", "world", (-0.5, 0, -0.1)),
+        zw.Frame("e", "b", (0.5, 0, -0.1)),
+        zw.Frame("eye", "world", (0, 0, 2), down),
+    ]
+    tendon = zw.Tendon("t", path=("a", "hub", "e"), wraps=(zw.Wrap(1, 0.05, "sphere"),))
+    floor = zw.Sphere(0.1, name="stone", position=(0, 0, 0.5))
+    return zw.Mechanism("m", [body], frames=frames, geometry=[floor], tendons=[tendon], sensors=sensors)
+
+
+def test_the_geom_of_a_tendon_is_no_shape_for_rays_and_is_noted_for_distances(tmp_path):
+    eye = zw.RangeSensor("eye", "eye")
+    m = sensed_pulley(eye).replace(geometry=())
+    rewritten(m, tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(data.sensordata, 2.9, atol=1e-12)
+    for part, refused in ((("body", "b"), True), (("shape", "ball"), False)):
+        m = sensed_pulley(zw.DistanceSensor("d", "distance", part, ("body", "world"), cutoff=5))
+        assert len(zw.write_mjcf(m, tmp_path / "m.xml", strict=False).of_kind("unsupported")) == refused
+        new, old = (zw.sensors(x, [0.0], [0.0])["d"][0] for x in (loaded(tmp_path / "m.xml"), m))
+        assert (abs(new - old) > 0.1) == refused
+
+
+def test_a_contact_pair_of_shapes_fixed_to_each_other_is_refused_with_contact_sensors(tmp_path):
+    shapes = [zw.Sphere(0.1, name=name) for name in ("one", "two")]
+    body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1), geometry=shapes[:1])
+    tool = zw.Body("tool", zw.Fixed(), "b", (0, 0, 0.1), geometry=shapes[1:])
+    pair = zw.ContactPair("p", ("one", "two"))
+    m = zw.Mechanism("m", [body, tool], contacts=[pair])
+    assert len(rewritten(m, tmp_path).contacts) == 1
+    m = m.replace(sensors=[zw.ContactSensor("c", ("body", "b"), data=("found",))])
+    with pytest.raises(FormatError, match="contact pair 'p': its shapes are fixed to each other"):
+        zw.write_mjcf(m, tmp_path / "m.xml")
+    assert rewritten(m, tmp_path, strict=False).contacts == ()
+
+
+def test_the_mass_centre_of_a_body_without_mass_is_that_of_the_mechanism(tmp_path):
+    target = zw.Body("target", position=(0.1, 0.2, 0.3), mocap=True, geometry=[zw.Sphere(0.1)])
+    arm = zw.Body("arm", zw.Revolute("j"), mass=1, inertia=(1, 1, 1))
+    m = zw.Mechanism("m", [target, arm], sensors=[zw.SubtreeSensor("c", "mass_centre", "target")])
+    rewritten(m, tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(data.sensordata, zw.sensors(m, [0.0], [0.0])["c"], atol=1e-12)
+    np.testing.assert_allclose(data.sensordata, (0.1, 0.2, 0.3), atol=1e-12)
+
+
 def test_urdf_has_no_sensors(tmp_path):
     motor = zw.Motor("push", "j")
     body = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1))

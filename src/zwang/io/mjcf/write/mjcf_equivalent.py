@@ -231,9 +231,7 @@ def _wrench(
     written = f"it is written as the actuator {wrench.input!r}"
     if measured := [s.name for s in sensors if isinstance(s, SiteSensor) and _measures(m, s, wrench)]:
         what = f"sensor{'s' * (len(measured) > 1)} {', '.join(map(repr, measured))}"
-        notes.unsupported(
-            where, f"MuJoCo omits actuators on sites from external forces, as of {what}", written
-        )
+        notes.unsupported(where, f"MuJoCo leaves out actuators on sites in the value of {what}", written)
     else:
         notes.changed(written, where)
     return [Actuator(str(wrench.input), frame=frame, gear=(*wrench.force, *wrench.torque))]

@@ -20,6 +20,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY, Numbers
 
 DEFAULT = Softness()
+INVISIBLE = (0, 0, 0, 0)  # colour of a geom that the rays of range sensors do not meet
 WRAPPED = " (wrapped)"  # the end of the name that the reader gives to the frame of a wrapping geom
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from zwang.algebra.rotations import to_quaternion
@@ -9,6 +10,9 @@ from zwang.io.mjcf.write.mjcf_output import MjcfOutput, softness_attributes, unl
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
+from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import mocap_groups
+from zwang.mechanism.sensors import ContactSensor, Sensor
 
 PAIR = ContactPair("", ("", ""))
 PAIR_NUMBERS = ("condim", "friction", "solref", "solimp", "margin", "gap")
@@ -60,18 +64,32 @@ def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> XmlElement:
     )
 
 
-def contact_nodes(out: MjcfOutput) -> list[XmlElement]:
-    """The elements of <contact>."""
+def contact_nodes(out: MjcfOutput, sensors: Iterable[Sensor] = ()) -> list[XmlElement]:
+    """The elements of <contact>. sensors: those of the file."""
     found = []
+    sensed = any(isinstance(sensor, ContactSensor) for sensor in sensors)
     for contact in out.mechanism.contacts:
         if isinstance(contact, ContactExclude):
             names = (out.name("body", body) for body in contact.bodies)
             found.append(XmlElement("exclude", dict(zip(("body1", "body2"), names, strict=True))))
         elif "" in contact.geometry:
             out.notes.unsupported(f"contact pair {contact.name!r}", "one of its shapes has no name")
+        elif sensed and _are_fixed_to_each_other(out.mechanism, contact):
+            out.notes.unsupported(
+                f"contact pair {contact.name!r}",
+                "its shapes are fixed to each other, and contact sensors of MuJoCo find it",
+            )
         else:
             found.append(_pair(out, contact))
     return found
+
+
+def _are_fixed_to_each_other(m: Mechanism, pair: ContactPair) -> bool:
+    """Whether the shapes of a pair are on one link, so that the contact moves nothing."""
+    bodies = {shape.name: body.name for body in m.bodies for shape in body.geometry}
+    a, b = (bodies.get(shape, "world") for shape in pair.geometry)
+    mocap = mocap_groups(m.bodies)
+    return m.tree.placement(a).link == m.tree.placement(b).link and mocap.get(a) == mocap.get(b)
 
 
 def _pair(out: MjcfOutput, pair: ContactPair) -> XmlElement:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.io.meshes.mesh_files import FLAT, thickness
-from zwang.io.mjcf.write.mjcf_output import WRAPPED, MjcfOutput, pose_attributes, unless
+from zwang.io.mjcf.write.mjcf_output import INVISIBLE, WRAPPED, MjcfOutput, pose_attributes, unless
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.geometry import (
@@ -184,8 +184,9 @@ def wrapping_geom(out: MjcfOutput, frame: Frame, wrap: Wrap) -> str:
     else:
         name = out.names["shape"].new(wanted)
         size = (wrap.radius,) if wrap.kind == "sphere" else (wrap.radius, wrap.radius)
+        pose = pose_attributes(frame.position, frame.orientation)
         attributes = {"name": name, "type": wrap.kind, "size": size, "contype": 0, "conaffinity": 0,
-                      "group": 4, **pose_attributes(frame.position, frame.orientation)}  # fmt: skip
+                      "group": 4, "rgba": INVISIBLE, **pose}  # fmt: skip
         out.geoms.setdefault(frame.body, []).append(XmlElement("geom", attributes))
     out.geom_frames[wrapped] = name
     return name

@@ -93,12 +93,12 @@ def _of_group(
     own = {name: x.consistent() for name, x in own.items()}
     if moves:
         own |= _first_of_moving(group[0], own, notes)
-        own |= {b.name: _massless(b) for b in group if b.name not in own}
+    own |= {b.name: _massless(b) for b in group if b.name not in own and (moves or b.com != b.position)}
     return own
 
 
 def _massless(body: Body) -> PrincipalInertia:
-    """The inertial of a body without mass, whose com is the place of its inverse weight.
+    """The inertial of a body without mass, whose com is the place of its inverse weight, and of sensors.
 
     Without this element MuJoCo takes the position of the body in its parent for that place.
     """

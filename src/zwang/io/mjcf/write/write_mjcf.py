@@ -84,7 +84,7 @@ def _root(out: MjcfOutput, original: Mechanism) -> XmlElement:
     # elements that refer to sites and geoms come first, as they may add some
     add_fluid_geoms(out)
     sections = {
-        "contact": contact_nodes(out),
+        "contact": contact_nodes(out, original.sensors),
         "tendon": tendon_nodes(out),
         "equality": equality_nodes(out),
         "actuator": actuator_nodes(out),

@@ -62,12 +62,25 @@ def sensor_nodes(out: MjcfOutput, sensors: Iterable[Sensor]) -> list[XmlElement]
         except _MissingPart as missing:
             out.notes.ignored(f"{missing} is not in the file", f"sensor {sensor.name!r}")
             continue
+        _note_added_geoms(out, sensor)
         names = {kind: name for name, kind in SENSOR_KINDS[type(sensor)].items()}
         name = names[getattr(sensor, "kind", "")]
         node = XmlElement(OTHER_TAGS.get(name, name.lower()), {"name": out.name("sensor", sensor.name)})
         node.attributes |= {**attributes, "cutoff": unless(sensor.cutoff, 0)}
         found.append(node)
     return found
+
+
+def _note_added_geoms(out: MjcfOutput, sensor: Sensor) -> None:
+    """Note the distance of a body to which the file adds geoms that are not its shapes."""
+    if isinstance(sensor, DistanceSensor):
+        for kind, name in (sensor.a, sensor.b):
+            if kind == "body" and name in out.geoms:
+                out.notes.unsupported(
+                    f"sensor {sensor.name!r}",
+                    f"body {name!r} has further geoms, around which tendons wrap or a fluid flows",
+                    "it measures the distance of these, too",
+                )
 
 
 def check_shapes(out: MjcfOutput, sensors: list[XmlElement], world: XmlElement) -> list[XmlElement]:
