@@ -323,6 +323,26 @@ def test_bodies_with_joints_that_a_body_of_mjcf_cannot_have(tmp_path):
     assert zw.ContactExclude(("a", "b")) in n.contacts  # they are parent and child no longer
 
 
+@pytest.mark.parametrize("integrator, order", [("euler", np.inf), ("implicitfast", 2)])
+def test_steps_of_a_free_joint_away_from_the_origin_differ_by_their_error_alone(integrator, order, tmp_path):
+    body = zw.Body("b", zw.Free("f"), position=(1, 0, 0), mass=1, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25))
+    q, v = [0, 0, 0, 1, 0, 0, 0], [0.1, 0.2, 0.3, 1, 2, 3]
+    steps = []
+    for h in (2e-3, 1e-3):
+        m = zw.Mechanism("m", [body], options=zw.Options(integrator=integrator, timestep=h))
+        report = zw.write_mjcf(m, tmp_path / "m.xml")
+        assert ("implicitfast" in str(report)) == (integrator == "implicitfast")
+        old, new = (
+            zw.simulate(x, q, v, duration=h, progress=False).v.values[0, -1]
+            for x in (m, loaded(tmp_path / "m.xml"))
+        )
+        steps.append(np.abs(old - new).max())
+    if order == np.inf:
+        assert max(steps) < 1e-13
+    else:
+        assert np.log2(steps[0] / steps[1]) == pytest.approx(order, abs=0.05)
+
+
 @pytest.mark.parametrize("active", [True, False])
 def test_a_slide_joint_after_a_ball_joint_that_a_constraint_moves_has_its_own_body(active, tmp_path):
     """MuJoCo's accelerations, which are inexact in a file with both joints on one body."""

@@ -38,6 +38,7 @@ from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 
 MOST_COEFFICIENTS = 5  # of a coupling
 MOST_DEGREES = 6  # of freedom of a body
+IMPLICIT = "; its steps by 'implicitfast' differ by their error, as bias forces are implicit for free joints"
 
 
 def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes, sensors: Sequence[Sensor] = ()) -> Mechanism:
@@ -63,7 +64,8 @@ def mjcf_equivalent(mechanism: Mechanism, notes: ExportNotes, sensors: Sequence[
                 f"actuator {a.name!r}", f"MJCF has no free joint such as {a.joint!r}, away from the origin"
             )
     for name, new in parts.items():
-        notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
+        error = IMPLICIT if name in free and m.options.integrator == "implicitfast" else ""
+        notes.changed(f"it is written as the joints {', '.join(map(repr, new))}{error}", f"joint {name!r}")
     m = _with_equalities(m, None)  # as the couplings of screw joints are hard
     moved = _moved_by_constraints(m)
     m, added = with_split_bodies(m, lambda joints: _groups(joints, moved))

@@ -40,7 +40,8 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, strict: bo
         are omitted, or written as the report says.
 
     Returns a report, whose notes have the kinds "written", "changed" (said in other words, with the same
-    motion), "ignored" (omitted, without effect on the motion) and "unsupported" (not said by the file).
+    motion, but for errors of steps that they name), "ignored" (omitted, without effect on the motion) and
+    "unsupported" (not said by the file).
     Raises FormatError, ParameterError for a mechanism with symbols, and WriteError.
     """
     check_values(mechanism, "MJCF")
