@@ -14,7 +14,7 @@ from zwang.mechanism.constraints import CoulombFriction, NonIdeal, PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.serialization import symbols_in
 from zwang.symbolic.friction_equations import load_names
-from zwang.symbolic.latex_names import DERIVATION, latex_symbols
+from zwang.symbolic.latex_names import latex_symbols
 
 
 @renamed_attributes(sizes="force_magnitudes")
@@ -25,7 +25,7 @@ class EquationSymbols:
     q: coordinates. v: generalised velocities. u, u_dot: independent velocities and their rates. inputs: by
     name. time: for constraints that depend on it. force_magnitudes: N_NAME of each constraint with a
     non-ideal force or Coulomb friction, and of each joint with Coulomb friction. latex: how these symbols and
-    the parameters are typeset, which is different for each, and not as the letters of the derivation.
+    the parameters are typeset, which is different for each.
     """
 
     q: tuple[sp.Symbol, ...]
@@ -73,7 +73,7 @@ def symbols_for(mechanism: Mechanism, speeds: Sequence[str | PointSpeed]) -> Equ
     inputs = {n: sp.Symbol(own, **real) for n, own in _input_names(mechanism.inputs, taken).items()}
     parameters = [s for s in symbols_in(mechanism) if str(s) in mechanism.symbols]
     plain = [*q, *of_points, *magnitudes.values(), *inputs.values(), time, *parameters]
-    shown = latex_symbols([*(s.name for s in plain), *(name for _, name in dotted.values())], DERIVATION)
+    shown = latex_symbols([*(s.name for s in plain), *(name for _, name in dotted.values())])
     latex = {s: shown[s.name] for s in plain}
     latex |= {s: rf"{dots}{{{shown[name]}}}" for s, (dots, name) in dotted.items()}
     return EquationSymbols(q, v, tuple(u), tuple(u_dot), inputs, time, magnitudes, latex)

@@ -12,8 +12,6 @@ _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "^": 
 _GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
           "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
           "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"}  # fmt: skip
-DERIVATION = re.compile(r"[urBMDKPX]|X_\{0\}|\\Gamma|(r|Q|\\lambda)_\{\d+\}|M_\{\d+,\d+\}")
-"""The letters of the equations and of their derivation that a name could have as well."""
 
 
 def latex_symbol(name: str) -> str:
@@ -28,21 +26,15 @@ def latex_symbol(name: str) -> str:
     return _token(letters) + index
 
 
-def latex_symbols(names: Iterable[str], reserved: re.Pattern[str] | None = None) -> dict[str, str]:
+def latex_symbols(names: Iterable[str]) -> dict[str, str]:
     """By name the LaTeX of names that occur together, which is different for each.
 
-    It is that of `latex_symbol`, unless several names have the same, as `m1` and `m_1` do, or it is reserved;
-    these are text. reserved: matches the LaTeX of other symbols, without spaces after commas.
+    It is that of `latex_symbol`, unless several names have the same, as `m1` and `m_1` do; these are text.
     """
     symbols = {name: latex_symbol(name) for name in names}
-    typeset = {name: latex.replace(", ", ",") for name, latex in symbols.items()}
-    counts = Counter(typeset.values())
-
-    def is_own(name: str) -> bool:
-        return counts[typeset[name]] == 1 and not (reserved and reserved.fullmatch(typeset[name]))
-
+    counts = Counter(symbols.values())
     return {
-        name: latex if is_own(name) else rf"\text{{{escaped(repr(name)[1:-1])}}}"
+        name: latex if counts[latex] == 1 else rf"\text{{{escaped(repr(name)[1:-1])}}}"
         for name, latex in symbols.items()
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -165,7 +164,9 @@ class SymbolicLinearModel:
         )
 
     def latex(self) -> str:
-        """The matrices A and B, and C and D if they are not those of the states, after their definitions."""
+        """The matrices A and B, and C and D if they are not those of the states, in bold letters, after their
+        definitions.
+        """
         return "\\begin{aligned}\n" + "\n".join(self._lines()) + "\n\\end{aligned}"
 
     def _lines(self) -> list[str]:
@@ -173,11 +174,13 @@ class SymbolicLinearModel:
         matrices = [(letter, getattr(self, letter)) for letter in letters]
         values = [*(x for _, x in self.definitions), *(matrix for _, matrix in matrices)]
         symbols = set[sp.Symbol]().union(*map(free_symbols_in, values), (s for s, _ in self.definitions))
-        shown = latex_symbols((s.name for s in symbols), re.compile("[ABCD]"))
+        shown = latex_symbols(s.name for s in symbols)
         latex = {s: shown[s.name] for s in symbols}
         lines = [rf"{latex[s]} &= {typesetting.to_latex(x, latex)} \\" for s, x in self.definitions]
         return lines + [
-            rf"{letter} &= {typesetting.to_latex(matrix, latex)} \\" for letter, matrix in matrices if matrix
+            rf"\mathbf{{{letter}}} &= {typesetting.to_latex(matrix, latex)} \\"
+            for letter, matrix in matrices
+            if matrix
         ]
 
     def _repr_latex_(self) -> str:

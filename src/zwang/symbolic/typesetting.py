@@ -18,6 +18,7 @@ from zwang.symbolic.latex_names import escaped, latex_symbol
 from zwang.symbolic.sympy_types import free_symbols_in, matrix_entries, replaced
 
 OPEN_DEFINITIONS = 12  # a notebook folds the definitions if there are more
+MASS_MATRIX, RIGHT_HAND_SIDE, MULTIPLIERS = r"\mathbf{M}^{*}", r"\mathbf{r}", r"\boldsymbol{\lambda}"
 LARGEST_PART = 150  # largest number of formulas that a notebook shows of one part
 
 
@@ -46,44 +47,52 @@ def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
 def steps_of(e: DerivedEquations) -> list[DerivationStep]:
     """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix.
 
-    Letters that a parameter could have as its name are in `latex_names.DERIVATION`.
+    Matrices and columns have bold letters, which no name has.
     """
     steps: list[DerivationStep] = []
     for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
-        steps.append(DerivationStep(f"Step 1. Frame {k}: rotation of {name}", rf"R^{{(0,{k})}}", R))
-        steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"x_C^{{({k})}}", x))
+        steps.append(
+            DerivationStep(f"Step 1. Frame {k}: rotation of {name}", rf"\mathbf{{R}}^{{(0,{k})}}", R)
+        )
+        steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"\mathbf{{x}}_{{{k}}}", x))
     for k, (name, (velocity, angular)) in enumerate(e.body_velocities.items(), 1):
         steps.append(
             DerivationStep(
                 f"Step 1. Velocity of the centre of mass of {name}, in world axes",
-                rf"\dot x_C^{{({k})}}",
+                rf"\dot{{\mathbf{{x}}}}_{{{k}}}",
                 velocity,
             )
         )
         steps.append(
-            DerivationStep(f"Step 1. Angular velocity of {name}, in body axes", rf"\omega^{{({k})}}", angular)
+            DerivationStep(
+                f"Step 1. Angular velocity of {name}, in body axes",
+                rf"\boldsymbol{{\omega}}_{{{k}}}",
+                angular,
+            )
         )
     names = ", ".join(e.bodies)
     steps += [
-        DerivationStep(f"Step 1. Stacked velocities of {names}", r"\dot X", e.X_dot),
-        DerivationStep("Step 2. Independent velocities", "u", e.speeds),
-        DerivationStep("Step 2. Velocity transformation, X_dot = B u", "B", e.B),
+        DerivationStep(f"Step 1. Stacked velocities of {names}", r"\dot{\mathbf{X}}", e.X_dot),
+        DerivationStep("Step 2. Independent velocities", r"\mathbf{u}", e.speeds),
+        DerivationStep("Step 2. Velocity transformation, X_dot = B u", r"\mathbf{B}", e.B),
     ]
     if any(x != 0 for x in matrix_entries(e.velocity_offset)):
-        steps.append(DerivationStep("Step 2. Velocities at u = 0", r"\dot X_0", e.velocity_offset))
+        steps.append(DerivationStep("Step 2. Velocities at u = 0", r"\dot{\mathbf{X}}_0", e.velocity_offset))
     steps += [
-        DerivationStep("Step 2. Time derivative of B", r"\dot B", e.B_dot),
-        DerivationStep("Step 3. Masses and inertias", "M", e.M_blocks),
-        DerivationStep("Step 3. Angular velocities", "D", e.D),
-        DerivationStep("Step 3. Applied forces and torques", r"\Gamma", e.Gamma),
-        DerivationStep("Step 3. Mass matrix M* = B^T M B", r"M^{*}", e.mass_matrix),
-        DerivationStep("Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)", "r", e.right_hand_side),
-        *(DerivationStep(f"Step 3. Generalised force of {name}", rf"Q_{{{k}}}", force)
+        DerivationStep("Step 2. Time derivative of B", r"\dot{\mathbf{B}}", e.B_dot),
+        DerivationStep("Step 3. Masses and inertias", r"\mathbf{M}", e.M_blocks),
+        DerivationStep("Step 3. Angular velocities", r"\mathbf{D}", e.D),
+        DerivationStep("Step 3. Applied forces and torques", r"\boldsymbol{\Gamma}", e.Gamma),
+        DerivationStep("Step 3. Mass matrix M* = B^T M B", MASS_MATRIX, e.mass_matrix),
+        DerivationStep(
+            "Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)", RIGHT_HAND_SIDE, e.right_hand_side
+        ),
+        *(DerivationStep(f"Step 3. Generalised force of {name}", rf"\mathbf{{Q}}_{{{k}}}", force)
           for k, (name, force) in enumerate(e.generalized_forces.items(), 1)),
-        DerivationStep("Kinetic energy", "K", e.kinetic_energy),
-        DerivationStep("Potential energy", "P", e.potential_energy),
-        DerivationStep("Step 5. Constraint forces on the bodies", "Q^c", e.constraint_forces),
-        *(DerivationStep(f"Step 5. Multipliers of constraint {name}", rf"\lambda_{{{k}}}", force)
+        DerivationStep("Kinetic energy", r"E_{\text{kin}}", e.kinetic_energy),
+        DerivationStep("Potential energy", r"E_{\text{pot}}", e.potential_energy),
+        DerivationStep("Step 5. Constraint forces on the bodies", r"\mathbf{Q}^c", e.constraint_forces),
+        *(DerivationStep(f"Step 5. Multipliers of constraint {name}", rf"{MULTIPLIERS}_{{{k}}}", force)
           for k, (name, force) in enumerate(e.multipliers.items(), 1)),
     ]  # fmt: skip
     return steps
@@ -131,7 +140,7 @@ def latex(e: DerivedEquations, *, report: bool = False) -> str:
             rf"&\text{{{escaped(s.title)}}} \\ {s.letter} &= {to_latex(s.value, names)} \\" for s in steps
         ]
         if named:
-            last = rf"M^{{*}} {to_latex(e.u_dot, names)} &= r"
+            last = f"{MASS_MATRIX} {to_latex(e.u_dot, names)} &= {RIGHT_HAND_SIDE}"
             return "\\begin{aligned}\n" + "\n".join([*lines, last]) + "\n\\end{aligned}"
     defined, mass, rhs = e._cse
     if not defined:
@@ -139,20 +148,23 @@ def latex(e: DerivedEquations, *, report: bool = False) -> str:
         return rf"\begin{{aligned}} {' '.join(lines)} &{body} \end{{aligned}}" if lines else body
     lines += [rf"{to_latex(s, names)} &= {to_latex(x, names)} \\" for s, x in defined]
     lines += _entries(mass, rhs, names)
-    lines.append(rf"M^{{*}} {to_latex(e.u_dot, names)} &= r")
+    lines.append(f"{MASS_MATRIX} {to_latex(e.u_dot, names)} &= {RIGHT_HAND_SIDE}")
     return "\\begin{aligned}\n" + "\n".join(lines) + "\n\\end{aligned}"
 
 
 def _entries(mass: sp.Matrix, rhs: sp.Matrix | None, names: Mapping[sp.Symbol, str]) -> list[str]:
     """Nonzero entries of a symmetric matrix on and above the diagonal, and of a column, line by line."""
     lines = [
-        rf"M_{{{i + 1},{j + 1}}} &= {to_latex(mass[i, j], names)} \\"
+        rf"\mathbf{{M}}_{{{i + 1},{j + 1}}} &= {to_latex(mass[i, j], names)} \\"
         for i in range(mass.rows) for j in range(i, mass.cols) if mass[i, j] != 0
     ]  # fmt: skip
     return lines + (
         []
         if rhs is None
-        else [rf"r_{{{i + 1}}} &= {to_latex(x, names)} \\" for i, x in enumerate(matrix_entries(rhs))]
+        else [
+            rf"{RIGHT_HAND_SIDE}_{{{i + 1}}} &= {to_latex(x, names)} \\"
+            for i, x in enumerate(matrix_entries(rhs))
+        ]
     )
 
 
@@ -174,7 +186,10 @@ def html(e: DerivedEquations, limit: int | None = None) -> str:
     """
     names = e.symbols.latex
     defined, mass, rhs = e._cse
-    unknowns = rf"u = {to_latex(e.speeds, names)}, \quad M^{{*}} {to_latex(e.u_dot, names)} = r"
+    unknowns = (
+        rf"\mathbf{{u}} = {to_latex(e.speeds, names)}, \quad "
+        f"{MASS_MATRIX} {to_latex(e.u_dot, names)} = {RIGHT_HAND_SIDE}"
+    )
     matrix, column = "Mass matrix", "Right-hand side"
     parts = [_part(f"Independent velocities, and equations by the method {e.method!r}", [unknowns])]
     if defined:
@@ -188,13 +203,16 @@ def html(e: DerivedEquations, limit: int | None = None) -> str:
         parts.append(
             _part(
                 column,
-                [f"r_{{{i + 1}}} = {to_latex(x, names)}" for i, x in enumerate(matrix_entries(rhs))],
+                [
+                    f"{RIGHT_HAND_SIDE}_{{{i + 1}}} = {to_latex(x, names)}"
+                    for i, x in enumerate(matrix_entries(rhs))
+                ],
                 limit,
             )
         )
     else:
-        parts.append(_part(matrix, [f"M^{{*}} = {to_latex(mass, names)}"]))
-        parts.append(_part(column, [f"r = {to_latex(rhs, names)}"]))
+        parts.append(_part(matrix, [f"{MASS_MATRIX} = {to_latex(mass, names)}"]))
+        parts.append(_part(column, [f"{RIGHT_HAND_SIDE} = {to_latex(rhs, names)}"]))
     if e.form == "expanded":
         steps = [_part(s.title, [f"{s.letter} = {to_latex(s.value, names)}"]) for s in steps_of(e)]
         parts.append(_folded("Derivation, step by step", "\n".join(steps)))
