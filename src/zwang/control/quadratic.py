@@ -13,8 +13,6 @@ from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.kinematics.configuration import displacement_rate
 
-SMALLEST_QUATERNION = 1e-9  # length, below which a quaternion is no rotation
-
 
 @dataclass(frozen=True)
 class Quadratic:
@@ -92,7 +90,8 @@ class TrajectoryCost(NamedTuple):
 def cost_over_steps(cost: Quadratic, fast: CompiledMechanism, steps: int, nz: int, nu: int) -> TrajectoryCost:
     """The cost for a number of steps, checked. Raises ShapeError, StateError or ArgumentError."""
     m, n = fast.mechanism, 2 * fast.mechanism.nv + nz
-    q = _unit_quaternions(fast, _rows(cost.q, "q", (steps + 1, m.nq)))
+    q = np.array(_rows(cost.q, "q", (steps + 1, m.nq)), float)
+    validation.normalise_quaternions(m, q, " of the cost")
     v = _rows(cost.v, "v", (steps + 1, m.nv))
     W = np.concatenate([_weights(cost.state, "state", (steps, n)), _weights(cost.final, "final", (1, n))])
     R = _weights(cost.control, "control", (steps, nu))
@@ -108,22 +107,6 @@ def _rows(given: npt.ArrayLike, name: str, shape: tuple[int, int]) -> np.ndarray
     if not np.isfinite(array).all():
         raise StateError(f"{name} of the cost must hold finite numbers")
     return np.broadcast_to(array, shape)
-
-
-def _unit_quaternions(fast: CompiledMechanism, q: np.ndarray) -> np.ndarray:
-    """Configurations (steps + 1, nq) with unit quaternions. Raises StateError for zero ones."""
-    q = np.array(q)
-    for joint in fast.mechanism.joints:
-        if joint.kind in ("ball", "free"):
-            own = q[:, joint.q.stop - 4 : joint.q.stop]
-            lengths = np.linalg.norm(own, axis=1, keepdims=True)
-            if not (lengths > SMALLEST_QUATERNION).all():
-                raise StateError(
-                    f"the quaternion of joint {joint.name!r} in q of the cost is zero; give a unit "
-                    "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
-                )
-            own /= lengths
-    return q
 
 
 def _weights(given: npt.ArrayLike, name: str, shape: tuple[int, int]) -> np.ndarray:

@@ -25,8 +25,6 @@ from zwang.robot.velocity_transformation import VelocityTransformation, samples,
 
 SAMPLES = 8
 RANK = 1e-9  # singular values below this fraction of the largest count as zero
-SMALLEST_QUATERNION = 1e-9  # length; shorter ones have no direction
-QUATERNION_ROUNDING = 1e-15  # a quaternion of this deviation from length 1 is not normalised again
 COMPILE_FROM = 16  # number of configurations from which compilation is faster
 
 Axes = str | tuple[tuple[float, ...], ...]
@@ -162,15 +160,9 @@ def configurations(m: Mechanism, q: Any) -> np.ndarray:
     array = np.array(given)
     if array.shape[-1] != m.nq:
         raise ShapeError(f"q must have the shape (..., {m.nq}); its shape is {array.shape}")
-    valid = np.isfinite(array).all(axis=-1)
-    for joint in m.joints:
-        if joint.kind in ("ball", "free"):
-            part = array[..., joint.q.stop - 4 : joint.q.stop]
-            length = np.sqrt(np.sum(part * part, axis=-1, keepdims=True))
-            valid &= length[..., 0] > SMALLEST_QUATERNION
-            part /= np.where(np.abs(length - 1) > QUATERNION_ROUNDING, length, 1.0)
-    if not valid.all():
-        validation.configuration(m, given.reshape(-1, m.nq)[np.argmin(valid.reshape(-1))])
+    if not (finite := np.isfinite(array).all(axis=-1)).all():
+        validation.configuration(m, array.reshape(-1, m.nq)[np.argmin(finite.reshape(-1))])
+    validation.normalise_quaternions(m, array)
     return array
 
 

@@ -31,6 +31,8 @@ from zwang.scalar.real import remedy_for
 from zwang.simulation.controls import control_names
 
 FLOAT = np.dtype(float)
+SMALLEST_QUATERNION = 1e-9  # length; shorter ones have no direction
+QUATERNION_ROUNDING = 1e-15  # a quaternion of this deviation from length 1 is not normalised again
 
 
 @contextmanager
@@ -194,18 +196,26 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     """
     q = coordinates(mechanism, q, "q")
     q = vector(q, mechanism.nq, "q", f"nq of mechanism {mechanism.name!r}")
+    normalise_quaternions(mechanism, q)
+    return q
+
+
+def normalise_quaternions(mechanism: Mechanism, q: np.ndarray, where: str = "") -> None:
+    """Bring the quaternions of configurations (..., nq) to unit length, in place.
+
+    where: follows the place of a quaternion in a message. Raises StateError for a zero one.
+    """
     for joint in mechanism.joints:
         if joint.kind in ("ball", "free"):
-            part = slice(joint.q.stop - 4, joint.q.stop)
-            length = np.linalg.norm(q[part])
-            if not length > 1e-9:
+            first, end = joint.q.stop - 4, joint.q.stop
+            part = q[..., first:end]
+            length = np.linalg.norm(part, axis=-1, keepdims=True)
+            if not (length > SMALLEST_QUATERNION).all():
                 raise StateError(
-                    f"the quaternion of joint {joint.name!r}, q[{part.start}:{part.stop}], is zero; "
+                    f"the quaternion of joint {joint.name!r}, q[{first}:{end}]{where}, is zero; "
                     "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
                 )
-            if abs(length - 1) > 1e-15:
-                q[part] /= length
-    return q
+            np.divide(part, length, out=part, where=np.abs(length - 1) > QUATERNION_ROUNDING)
 
 
 def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:

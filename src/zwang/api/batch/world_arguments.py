@@ -9,7 +9,6 @@ import numpy as np
 
 from zwang.errors import ArgumentError, ShapeError, StateError, UnknownNameError
 from zwang.mechanism.labelled_arrays import without_labels
-from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar.real import real_array
 
@@ -78,18 +77,3 @@ def merged_rows(value: Any, present: np.ndarray, names: tuple[str, ...], name: s
             raise UnknownNameError("coordinate, speed or input", key, names)
         merged[:, names.index(key)] = rows_of(x, (len(present),), f"{name}[{key!r}]", 0.0)
     return merged
-
-
-def normalise_quaternions(mechanism: Mechanism, q: np.ndarray) -> None:
-    """Normalise the quaternions of configurations (n, nq) in place. Raises StateError for a zero one."""
-    for joint in mechanism.joints:
-        if joint.kind not in ("ball", "free"):
-            continue
-        part = q[:, joint.q.stop - 4 : joint.q.stop]
-        length = np.linalg.norm(part, axis=1, keepdims=True)
-        if len(q) and not length.min() > 1e-9:
-            raise StateError(
-                f"the quaternion of joint {joint.name!r}, q[{joint.q.stop - 4}:{joint.q.stop}], is zero; "
-                "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
-            )
-        q[:, joint.q.stop - 4 : joint.q.stop] = np.where(abs(length - 1) > 1e-15, part / length, part)

@@ -17,14 +17,18 @@ from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
 from zwang.api.arguments.settings_validation import step_form
 from zwang.api.arguments.single_precision import warn_of_small_friction
-from zwang.api.arguments.validation import checked_mechanism, named_keyframe, or_of_keyframe
+from zwang.api.arguments.validation import (
+    checked_mechanism,
+    named_keyframe,
+    normalise_quaternions,
+    or_of_keyframe,
+)
 from zwang.api.batch.compiled_observation import compiled_observation
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_arguments import (
     checked_commands,
     merged_rows,
-    normalise_quaternions,
     rows_of,
     step_size,
     world_count,
