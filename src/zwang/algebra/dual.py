@@ -47,9 +47,11 @@ class Dual:
 
     def __add__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return (
-            NotImplemented if parts is None else type(self)(self.value + parts[0], self.derivative + parts[1])
-        )
+        if parts is None:
+            return NotImplemented
+        x, xd = parts
+        derivative = self.derivative if _is_literal_zero(xd) else self.derivative + xd
+        return type(self)(self.value + x, derivative)
 
     __radd__ = __add__
 
@@ -61,9 +63,11 @@ class Dual:
 
     def __sub__(self, other: Any) -> Any:
         parts = self._parts(other)
-        return (
-            NotImplemented if parts is None else type(self)(self.value - parts[0], self.derivative - parts[1])
-        )
+        if parts is None:
+            return NotImplemented
+        x, xd = parts
+        derivative = self.derivative if _is_literal_zero(xd) else self.derivative - xd
+        return type(self)(self.value - x, derivative)
 
     def __rsub__(self, other: Any) -> Any:
         return (-self).__add__(other)
@@ -72,8 +76,13 @@ class Dual:
         parts = self._parts(other)
         if parts is None:
             return NotImplemented
-        x, xd = parts
-        return type(self)(self.value * x, self.derivative * x + self.value * xd)
+        (x, xd), kind = parts, type(self)
+        # products with what is known to be 0 are left out: numbers of n levels would have 3^n of them
+        if _is_literal_zero(xd):
+            return kind(self.value * x, 0 if _is_literal_zero(self.derivative) else self.derivative * x)
+        if _is_literal_zero(self.derivative):
+            return kind(self.value * x, self.value * xd)
+        return kind(self.value * x, self.derivative * x + self.value * xd)
 
     __rmul__ = __mul__
 
@@ -115,9 +124,14 @@ class SecondOrder(Dual):
     level = 2
 
 
+def _is_literal_zero(x: Any) -> bool:
+    return type(x) is int and x == 0
+
+
 def _quotient(kind: type[Dual], a: tuple[Any, Any], b: tuple[Any, Any]) -> Dual:
     x = divide(a[0], b[0])
-    return kind(x, divide(a[1] - x * b[1], b[0]))
+    rise = a[1] if _is_literal_zero(b[1]) else a[1] - x * b[1]
+    return kind(x, 0 if _is_literal_zero(rise) else divide(rise, b[0]))
 
 
 class DualCondition:
@@ -140,7 +154,7 @@ class DualBackend(scalar.Backend):
         return (x.value, x.derivative) if type(x) is self.kind else (x, 0)
 
     def _chain(self, x: Any, value: Any, slope: Any) -> Dual:
-        return self.kind(value, slope * x.derivative)
+        return self.kind(value, 0 if _is_literal_zero(x.derivative) else slope * x.derivative)
 
     def sin(self, x: Any) -> Any:
         return self._chain(x, sin(x.value), cos(x.value))
