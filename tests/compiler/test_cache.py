@@ -4,6 +4,7 @@ written.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -172,13 +173,35 @@ def test_an_impossible_folder_is_not_an_error(tmp_path: Path, monkeypatch: pytes
 
 def test_the_least_recently_used_files_are_deleted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT", 10_000)
-    for n in range(20):
-        cache.fetch(f"k{n}", lambda: bytes(1000))
-        if (place / f"k{n}.o").exists():
-            os.utime(place / f"k{n}.o", (n, n))
+    keys = [hashlib.sha256(bytes([n])).hexdigest() for n in range(20)]
+    place.mkdir(0o700)
+    abandoned = place / f"{keys[0]}.abcd_123.new"  # by a process that was killed while it wrote
+    abandoned.write_bytes(bytes(5000))
+    os.utime(abandoned, (0, 0))
+    for n, key in enumerate(keys):
+        cache.fetch(key, lambda: bytes(1000))
+        if (place / f"{key}.o").exists():
+            os.utime(place / f"{key}.o", (n, n))
     sizes = [path.stat().st_size for path in place.iterdir()]
     assert sum(sizes) <= 10_000 + 1200
-    assert (place / "k19.o").exists() and not (place / "k0.o").exists()
+    assert (place / f"{keys[19]}.o").exists() and not (place / f"{keys[0]}.o").exists()
+    assert not abandoned.exists()
+
+
+def test_other_files_in_the_folder_are_neither_counted_nor_deleted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 10_000)
+    keys = [hashlib.sha256(bytes([n])).hexdigest() for n in range(3)]
+    others = ["measurements.h5", "new-thoughts", "program.o", f"{keys[0]}.txt", f"{keys[0]}.o.old"]
+    place.mkdir(0o700)
+    for name in others:
+        (place / name).write_bytes(bytes(20_000))
+        os.utime(place / name, (0, 0))
+    (place / "folder").mkdir()
+    for key in keys:
+        cache.fetch(key, lambda: bytes(1000))
+    assert {path.name for path in place.iterdir()} == {*others, "folder", *(f"{key}.o" for key in keys)}
 
 
 def test_default_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 A file is used only if nobody else could have written it (by owner and mode of the file and of every folder
 above it), if it was written for the requested key, and if its digest is that of key and content; otherwise
 the code is compiled again. All checks apply to the open file that is then read. Files are written under a
-temporary name and renamed, so no process reads an incomplete file. When the cache exceeds its limit, the
+temporary name and renamed, so no process reads an incomplete file. When the cache exceeds its limit, its
 least recently used files are deleted.
 
-The environment variable `ZWANG_CACHE` is `off`, or the folder to use instead of the default one.
+The environment variable `ZWANG_CACHE` is `off`, or the folder to use instead of the default one. Other files
+in that folder are neither counted nor deleted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -28,6 +30,8 @@ LIMIT = 256 * 2**20  # total size [bytes]
 HEADER = b"zwang object 2\n"
 DIGEST = 32  # size of a digest [bytes]; the header has that of the key, then that of key and content
 SETTING = "ZWANG_CACHE"
+OWN_FILE = re.compile(r"[0-9a-f]{64}\.(o|[a-z0-9_]{8}\.new)")
+"""The names of the files of the cache: objects by their keys, and those that are being written."""
 
 
 def folder() -> Path | None:
@@ -95,7 +99,7 @@ def _write(path: Path, key: str, content: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(path.parent):
             return
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{key}.", suffix=".new")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(_header(key, content) + content)
@@ -133,9 +137,10 @@ def _is_writable_by_user_only(status: os.stat_result, allow_shared: bool = False
 
 
 def _discard_oldest(location: Path) -> None:
-    """Delete the least recently used files if the cache is larger than `LIMIT`."""
+    """Delete the least recently used files if those of the cache are larger than `LIMIT`."""
     with os.scandir(location) as entries:
-        files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries]
+        own = [entry for entry in entries if OWN_FILE.fullmatch(entry.name)]
+    files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in own]
     total = sum(size for _, size, _ in files)
     if total <= LIMIT:
         return
