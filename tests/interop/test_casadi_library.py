@@ -5,6 +5,7 @@ the float reference, and what only they can do.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 import zwang as zw
+from tests.faults.processes import run
 from tests.interop import cases
 from tests.interop.test_casadi import ARM, FAST, PAYLOAD, QUIET, arguments, close, outputs
-from zwang.errors import ArgumentError, MissingExtraError, StateError, TraceError
+from zwang.errors import ArgumentError, MissingExtraError, StateError, TraceError, WriteError
 from zwang.interop import casadi_library
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.samples import double_pendulum
@@ -201,6 +203,56 @@ def test_short_code_is_a_library_by_default(monkeypatch):
     assert kinds == {"CallbackInternal"}
     with pytest.raises(RuntimeError, match="only the first derivatives are known"):
         contact_step.jacobian().jacobian()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_that_ends_leaves_the_libraries_of_its_parent():
+    program = """
+        import os, sys
+        import zwang as zw
+        from zwang.interop import casadi, casadi_library
+        from zwang.mechanism.samples import double_pendulum
+
+        fast = zw.compile(double_pendulum())
+        first = casadi.function(fast.forward_dynamics)
+        child = os.fork()
+        if not child:
+            sys.exit()
+        os.waitpid(child, 0)
+        print(first.class_name(), casadi.function(fast.momentum).class_name(), casadi_library._folder())
+    """
+    *kinds, folder = run(program).split()
+    assert kinds == ["External", "External"]
+    assert not os.path.exists(folder)  # it is deleted at the end of its own process
+
+
+def test_a_deleted_folder_of_libraries_is_made_again():
+    fast = zw.compile(double_pendulum())
+    interop.function(fast.momentum)
+    shutil.rmtree(casadi_library._folder())
+    assert interop.function(fast.momentum).class_name() == "External"
+
+
+@pytest.mark.parametrize("cached", ["on", "off"])
+def test_without_room_for_temporary_files_short_code_is_a_callback(tmp_path, monkeypatch, cached):
+    fast = zw.compile(double_pendulum())
+    library, given = interop.function(fast.forward_dynamics), ([0.1, 0.2], [0, 0], [0, 0])
+    monkeypatch.setenv("ZWANG_CACHE", cached)
+    monkeypatch.setattr(casadi_library, "_FOLDERS", {})
+    monkeypatch.setattr(casadi_library.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    callback = interop.function(fast.forward_dynamics)
+    assert callback.class_name() == "CallbackInternal"
+    np.testing.assert_array_equal(np.array(callback(*given)), np.array(library(*given)))
+
+
+def test_a_library_that_cannot_be_written_is_a_callback(monkeypatch):
+    def full(path, content):
+        raise WriteError(f"{str(path)!r} cannot be written: No space left on device")
+
+    monkeypatch.setattr(casadi_library, "_FOLDERS", {})
+    monkeypatch.setattr(casadi_library, "write_file", full)
+    function = interop.function(zw.compile(double_pendulum()).forward_dynamics)
+    assert function.class_name() == "CallbackInternal"
 
 
 def without_compiler():

@@ -6,15 +6,16 @@ zwang nor Python, has no state, and is loaded by `casadi.external`.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import platform
 import secrets
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def write_library(
 def short_library(function: ColumnFunction, name: str) -> tuple[Path, list[float]] | None:
     """The library of a function with all derivatives up to HIGHEST, as `write_library` returns it.
 
-    None if its code is not SHORT, or if there is no C compiler.
+    None if its code is not SHORT, if there is no C compiler, or if temporary files cannot be written.
 
     The library is compiled once, kept in the disk cache, and copied to a temporary folder of this process.
     """
@@ -107,16 +108,16 @@ def short_library(function: ColumnFunction, name: str) -> tuple[Path, list[float
         machine = f"{sys.platform} {platform.machine()}\n".encode()
         key = hashlib.sha256(machine + text).hexdigest()
         content = object_cache.fetch(key, lambda: _compiled_library(compiler, text))
-    except (MissingExtraError, TraceError, SimulationError, CompileError):
+        library = _folder() / f"{key}{ENDINGS.get(sys.platform, '.so')}"
+        if not library.exists():
+            write_file(library, content)
+    except (MissingExtraError, TraceError, SimulationError, CompileError, WriteError, OSError):
         return None
-    library = Path(_folder().name) / f"{key}{ENDINGS.get(sys.platform, '.so')}"
-    if not library.exists():
-        write_file(library, content)
     return library, digest
 
 
 def _compiled_library(compiler: Sequence[str], text: bytes) -> bytes:
-    """The content of a shared library. Raises CompileError."""
+    """The content of a shared library. Raises CompileError, and OSError without a temporary file."""
     with tempfile.TemporaryDirectory(prefix="zwang") as folder:
         source = Path(folder) / "library.c"
         source.write_bytes(text)
@@ -124,10 +125,26 @@ def _compiled_library(compiler: Sequence[str], text: bytes) -> bytes:
         return (Path(folder) / "library.so").read_bytes()
 
 
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """The folder of the libraries of this process, which is deleted with it where that is possible."""
-    return tempfile.TemporaryDirectory(prefix="zwang", ignore_cleanup_errors=True)
+_FOLDERS: dict[int, Path] = {}
+"""The folders of libraries, by process: a forked child has one of its own."""
+
+
+def _folder() -> Path:
+    """The folder of the libraries of this process, which is deleted with it where that is possible.
+
+    Raises OSError if there can be none.
+    """
+    process = os.getpid()
+    if process not in _FOLDERS or not _FOLDERS[process].is_dir():
+        _FOLDERS[process] = Path(tempfile.mkdtemp(prefix="zwang"))
+        atexit.register(_delete, process, _FOLDERS[process])
+    return _FOLDERS[process]
+
+
+def _delete(process: int, folder: Path) -> None:
+    """Delete a folder at the end of its process, and not at that of a child, which inherits this call."""
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _library_path(path: str | os.PathLike[str]) -> Path:
