@@ -1,5 +1,6 @@
 """Symbolic equations: published results, four derivations, two forms, and SymPy's mechanics as an oracle."""
 
+import pickle
 import random
 
 import numpy as np
@@ -52,6 +53,20 @@ def test_four_derivations_in_two_forms_are_one(name):
                 assert e.right_hand_side == first.right_hand_side
             for found, expected in zip(e.evaluate(point), first.evaluate(point), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("form", ["expanded", "cse"])
+@pytest.mark.parametrize("used", [False, True])
+def test_pickled_equations_are_the_same(name, form, used):
+    """Also for quantities that are derived after loading, as of equations that another process returns."""
+    make, speeds = MACHINES[name]
+    e = equations(make(), speeds, form=form)
+    derived = e.right_hand_side, e.B_dot
+    pickled = pickle.dumps(e if used else equations(make(), speeds, form=form))
+    again = pickle.loads(pickled)
+    assert (again.right_hand_side, again.B_dot) == derived
+    assert again.latex() == e.latex()
 
 
 def test_the_chaplygin_sleigh_of_imece_2021_72324_eqs_65_68_69():

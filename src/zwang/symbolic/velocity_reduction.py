@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -158,7 +158,7 @@ def velocity_reduction(
         unit = np.eye(nv, dtype=int)
         zero = np.zeros(nv, int)
         return VelocityReduction(
-            (), (), (), np.zeros((0, nv), int), unit, zero, np.asarray(u), zero, lambda: 0 * unit
+            (), (), (), np.zeros((0, nv), int), unit, zero, np.asarray(u), zero, partial(np.zeros_like, unit)
         )
     K_near = np.concatenate(
         [A_near[kept], *[velocity_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
@@ -166,16 +166,7 @@ def velocity_reduction(
     order = pivots(K_near)
     known = all_velocity_level_rows(mechanism, q, np.zeros(nv, int), t)
     k, m = len(kept), len(speeds)
-
-    def stacked(q: Any, t: Any) -> np.ndarray:
-        A = (
-            all_velocity_level_rows(mechanism, q, np.zeros(nv, int), t).A[kept]
-            if k
-            else np.zeros((0, nv), int)
-        )
-        return np.concatenate([A, *[velocity_row(mechanism, s, q).reshape(1, -1) for s in speeds]])
-
-    K = np.concatenate([known.A[kept], *[velocity_row(mechanism, s, q).reshape(1, -1) for s in speeds]])
+    K = np.concatenate([known.A[kept], _velocity_rows(mechanism, speeds, q)])
     right = np.zeros((k + m, m + 1), int).astype(object)
     right[k:, :m] = np.eye(m, dtype=int)
     right[:k, m] = -known.a[kept]
@@ -184,17 +175,40 @@ def velocity_reduction(
     v = V @ np.asarray(u) + v0
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
     b = all_velocity_level_rows(mechanism, q, v, t).b[kept] if k else np.zeros(0, int)
-    _, S_rate = derivative_along(
-        lambda x: np.array([velocity_row(mechanism, s, x[:-1]) for s in speeds], dtype=object) @ v,
-        [*q, t],
-        rates,
-    )
+    _, S_rate = derivative_along(lambda x: _velocity_rows(mechanism, speeds, x[:-1]) @ v, [*q, t], rates)
     v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
-
-    def V_rate() -> np.ndarray:
-        """From K V = (0; 1): K V_dot = -K_dot V."""
-        _, K_rate = derivative_along(lambda x: stacked(x[:-1], x[-1]), [*q, t], rates)
-        return solve_exactly(K, -(K_rate @ V), order)
-
+    V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, order), V)
     names = tuple(known.names[i] for i in kept)
     return VelocityReduction(names, known.names, tuple(kept), known.A[kept], V, v0, v, v_rate, V_rate)
+
+
+def _velocity_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any) -> np.ndarray:
+    """S (m, nv) with S v = u."""
+    return np.array([velocity_row(mechanism, s, q) for s in speeds], dtype=object).reshape(-1, mechanism.nv)
+
+
+def _transformation_rate(
+    mechanism: Mechanism,
+    rows: tuple[Sequence[int], Sequence[IndependentVelocity]],
+    motion: tuple[Sequence[Any], np.ndarray],
+    factored: tuple[np.ndarray, list[tuple[int, int]]],
+    V: np.ndarray,
+) -> np.ndarray:
+    """V_dot (nv, n) from K V = (0; 1): K V_dot = -K_dot V.
+
+    rows: the numbers of the independent rows, and the independent velocities. motion: (q, t) and its rate.
+    factored: K and its pivots. (No local function, so that equations can be pickled.)
+    """
+    (kept, speeds), (K, order) = rows, factored
+    zero = np.zeros(mechanism.nv, int)
+
+    def stacked(x: Any) -> np.ndarray:
+        S = _velocity_rows(mechanism, speeds, x[:-1])
+        return (
+            np.concatenate([all_velocity_level_rows(mechanism, x[:-1], zero, x[-1]).A[kept], S])
+            if kept
+            else S
+        )
+
+    _, K_rate = derivative_along(stacked, *motion)
+    return solve_exactly(K, -(K_rate @ V), order)
