@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -212,6 +214,8 @@ def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
         ("plot nowhere.nc --out a.gif", ".png"),
         ("info arm.json", "format"),
         ("ik furuta --frame nose --position 0 0 1", "nose"),
+        ("demo here --worlds 0", "--worlds is 0; give a whole number from 1"),
+        ("demo here --worlds -2", "--worlds is -2; give a whole number from 1"),
     ],
 )
 def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
@@ -284,12 +288,32 @@ def test_python_m_zwang_is_the_command_line(tmp_path):
         [sys.executable, "-m", "zwang", "info", "furuta"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0 and "pendulum" in done.stdout
+    closed = None if sys.platform == "win32" else partial(os.close, 1)
     done = subprocess.run(
-        [sys.executable, "-m", "zwang", "info", "furut"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 1 and "'furuta'" in done.stderr
+        [sys.executable, "-m", "zwang", "info", "furut"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=closed,
+    )  # fmt: skip
+    assert done.returncode == 1 and "'furuta'" in done.stderr and "Traceback" not in done.stderr
     done = subprocess.run([sys.executable, "-m", "zwang", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip() == zw.__version__
+
+
+def test_characters_that_standard_output_cannot_encode_are_escaped(call, monkeypatch, tmp_path):
+    (tmp_path / "arm.json").write_text(
+        zw.Mechanism("arm", [zw.Body("Körper", zw.Revolute("θ"), mass=1)]).to_json()
+    )
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    status, _, err = call("info", "arm.json")
+    assert (status, err) == (0, "") and rb"K\xf6rper  revolute \u03b8" in written.getvalue()
+
+
+def test_commands_run_with_standard_output_closed(call, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdout", None)
+    for arguments in ("info furuta", "equations furuta", "simulate furuta --duration 0.01 --out run.nc"):
+        status, _, err = call(*arguments.split())
+        assert (status, err) == (0, "")
+    assert zw.open_run(tmp_path / "run.nc").sizes["time"] > 1
 
 
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="there is no bash")

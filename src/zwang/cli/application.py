@@ -11,7 +11,7 @@ from cyclopts import App
 
 import zwang as zw
 from zwang.cli.command_options import examples
-from zwang.cli.console import print_to_stderr, show_warning
+from zwang.cli.console import prepare_stdout, print_to_stderr, show_warning
 from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.samples import SAMPLES
@@ -40,6 +40,7 @@ app.register_install_completion_command(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. An error is printed as one message; the exit status is then 1."""
+    prepare_stdout()
     with warnings.catch_warnings():
         warnings.simplefilter("always", ZwangWarning)
         warnings.showwarning = show_warning

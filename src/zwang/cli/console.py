@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +25,18 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
-out = Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+_is_terminal = sys.stdout is not None and sys.stdout.isatty()  # None where standard output is closed
+out = Terminal(highlight=False, soft_wrap=True, width=None if _is_terminal else 160)
+
+
+def prepare_stdout() -> None:
+    """Let standard output take every text: characters that it cannot encode become \\xe4 or \\u2264, as on
+    standard error. One that is closed is replaced by the null device.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_to_stderr(label: str, style: str, text: str) -> None:

@@ -81,6 +81,7 @@ def demo(
 
     Prints a report, and writes a web page, a plot and a recording.
     """
+    check_counts(worlds)
     importlib.import_module("zwang.demo").demonstrate(
         folder, worlds, out
     )  # late, as it loads heavy libraries
