@@ -414,6 +414,23 @@ def test_an_export_is_the_same_each_time_and_keeps_other_files(tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def test_examples_that_the_user_wrote_or_changed_are_kept(tmp_path):
+    other = furuta(**FURUTA | {"m_p": 0.1})
+    zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+    example = tmp_path / "main.c"
+    unchanged = example.read_bytes()
+    example.write_bytes(unchanged.replace(b"\n", b"\r\n"))  # as an editor or git on Windows
+    assert not zw.export(other, tmp_path, functions=["step"]).of_kind("kept")
+    assert example.read_bytes() != unchanged  # it compares with the state of the other mechanism
+    changed = example.read_bytes() + b"/* mine */\n"
+    example.write_bytes(changed)
+    (tmp_path / "CMakeLists.txt").write_text("project(mine)\n")
+    report = zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+    assert {Path(note.where).name for note in report.of_kind("kept")} == {"main.c", "CMakeLists.txt"}
+    assert {Path(note.where).name for note in report.of_kind("written")} == {"furuta.h", "furuta.c"}
+    assert example.read_bytes() == changed and (tmp_path / "CMakeLists.txt").read_text() == "project(mine)\n"
+
+
 HOSTILE = [
     '*/ int main(){system("x");} /*',
     "a\\\nb",

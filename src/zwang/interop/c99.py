@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -34,6 +35,9 @@ from zwang.simulation.status import FAILURE_REASONS
 LONGEST_ON_STACK = 64
 """Longer arrays of a function lie in a workspace that the caller provides."""
 EXAMPLE_STEPS, EXAMPLE_CONTROL = 100, 0.1
+MARK = "Written by zwang, which replaces this file by that of a later export unless it is changed: "
+"""The beginning of the first line of main.c and CMakeLists.txt, which a digest of the other lines follows."""
+KEPT = "not written, as the file that is there is yours or was changed; delete it, or give another folder"
 
 CHECKS = """\
 #include <float.h>
@@ -79,13 +83,20 @@ def c_library(settings: ExportSettings, more: Sequence[ExportedFunction] = ()) -
 def write_c_library(settings: ExportSettings, folder: Path) -> list[Note]:
     """Write NAME.h and NAME.c, and for a step main.c and CMakeLists.txt, to a folder; others in it stay.
 
-    Returns a note on each. Raises WriteError.
+    A main.c or CMakeLists.txt stays that zwang has not written, or that was changed since. Returns a note on
+    each file. Raises WriteError.
     """
     library = c_library(settings)
-    files = dict(library.files)
+    files, kept = dict(library.files), []
     if library.step is not None:
-        files["main.c"] = _example(settings, library.step)
-        files["CMakeLists.txt"] = template("CMakeLists.txt").substitute(name=settings.name)
+        build = template("CMakeLists.txt").substitute(name=settings.name)
+        examples = {
+            "main.c": _marked(_example(settings, library.step), "/* {} */"),
+            "CMakeLists.txt": _marked(build, "# {}"),
+        }
+        own = {file: text for file, text in examples.items() if _is_replaceable(folder / file)}
+        files |= own
+        kept = [Note("kept", KEPT, str(folder / file)) for file in examples if file not in own]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # the latter for a NUL character
@@ -93,7 +104,25 @@ def write_c_library(settings: ExportSettings, folder: Path) -> list[Note]:
         raise WriteError(f"the folder {str(folder)!r} cannot be created: {reason}") from error
     for file, text in files.items():
         write_file(folder / file, text.encode("ascii"))
-    return [written(folder / file) for file in files]
+    return [*(written(folder / file) for file in files), *kept]
+
+
+def _marked(text: str, comment: str) -> str:
+    """The text after a line with its digest, which tells whether it was changed."""
+    return f"{comment.format(MARK + _digest(text.encode()))}\n{text}"
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether there is no such file, or one that zwang has written and nobody has changed."""
+    try:
+        first, _, text = path.read_bytes().replace(b"\r\n", b"\n").partition(b"\n")
+    except (OSError, ValueError):
+        return True  # whether it can be written, the attempt tells
+    return f"{MARK}{_digest(text)}".encode() in first
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def written(path: Path) -> Note:

@@ -52,9 +52,10 @@ def export(
 
     path: a folder, for the format "c99", or a file that ends in .fmu or .wasm.
     format: "c99", for a C99 library NAME.h and NAME.c without dependencies or allocation, with an example
-        main.c and a CMakeLists.txt; "fmu", for a Functional Mock-up Unit of FMI 3.0, for co-simulation by
-        steps of fixed size and, where the motion has no jumps, for model exchange; "wasm", for a WebAssembly
-        module, with a wrapper STEM.mjs in JavaScript beside it. By default it follows from the path.
+        main.c and a CMakeLists.txt, which do not replace files of the user; "fmu", for a Functional Mock-up
+        Unit of FMI 3.0, for co-simulation by steps of fixed size and, where the motion has no jumps, for
+        model exchange; "wasm", for a WebAssembly module, with a wrapper STEM.mjs in JavaScript beside it. By
+        default it follows from the path.
     name: the prefix of all names in the code, by default the mechanism's name with its letters, digits and
         underscores.
     step: step size [s]. integrator: "euler", "implicitfast", "implicit" or "rk4"; by default those of the

@@ -14,8 +14,8 @@ class Note:
 
     kind: "read"; "repaired"; "ignored" (omitted, without effect on the motion); "unsupported" (omitted, with
     an effect on the motion); "implausible" (possible, but probably a mistake); and, of a writer, "written",
-    or "changed" (said in other words, with the same motion). what: the remark. where: the location in the
-    file, or the part of the mechanism.
+    "kept" (not written, as it would have replaced a file of the user), or "changed" (said in other words,
+    with the same motion). what: the remark. where: the location in the file, or the part of the mechanism.
     """
 
     kind: str
