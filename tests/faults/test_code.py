@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import platform
 import sys
+import threading
 
 import pytest
 
+import zwang as zw
 from tests.faults.processes import run
+from zwang.errors import SimulationError
+from zwang.mechanism.samples import FURUTA, furuta
 
 
 @pytest.mark.skipif(
@@ -88,6 +93,29 @@ def test_a_thread_compiles_after_the_main_thread_has_ended() -> None:
         threading.Thread(target=work).start()
     """)
     assert output == "3\n"
+
+
+def test_worlds_are_changed_by_one_thread_at_a_time() -> None:
+    """Calls during a call of another thread are refused, and no step is lost."""
+    worlds = zw.Worlds(furuta(**FURUTA), 32, step=1e-3)
+    serial = copy.copy(worlds)
+    first = threading.Thread(target=worlds.step, kwargs={"substeps": 20_000})
+    first.start()
+    refused = set()
+    while first.is_alive():
+        for name, call in {"step": worlds.step, "set": worlds.set, "copy": worlds.with_count(1).step}.items():
+            try:
+                if name != "step" or "set" in refused:  # the first thread has begun
+                    call()
+            except SimulationError as error:
+                assert "another thread steps these worlds" in str(error)
+                refused.add(name)
+    first.join()
+    assert refused == {"step", "set"}
+    steps = round(worlds.time[0] / 1e-3)
+    assert steps >= 20_000
+    serial.step(substeps=steps)
+    assert worlds.q.tobytes() == serial.q.tobytes() and worlds.v.tobytes() == serial.v.tobytes()
 
 
 @pytest.mark.skipif(not hasattr(sys, "setdlopenflags"), reason="forks of POSIX")

@@ -9,6 +9,7 @@ import numpy as np
 
 from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.errors import SimulationError
 
 WORTH_READING = 128  # worlds, from which on a shared call reads a control where it is
 CONTROL = "u"
@@ -33,6 +34,7 @@ class WorldStepping:
     ):
         self._control = inputs[CONTROL]
         worlds = len(self._control)
+        self._running = False
         arrays = [*inputs.values()]
         self._copied = Rollout(step, arrays, worlds, state, before=before, then=then)
         self._last = self._copied
@@ -50,14 +52,35 @@ class WorldStepping:
         return control if has_form and control.flags.c_contiguous and control.flags.behaved else None
 
     def run(self, steps: int, control: np.ndarray | None = None) -> None:
-        """Compute steps at the worlds' control, or at this one, which becomes theirs. Raises MemoryError."""
-        if control is None or self._read is None:
-            self._last = self._copied
-            self._copied.run(steps)
-            return
-        self._last = self._read
+        """Compute steps at the worlds' control, or at this one, which becomes theirs.
+
+        Raises MemoryError, and SimulationError during a call of another thread.
+        """
+        if self._running:
+            self.check_idle()
+        self._running = True  # seen by other threads while compiled code runs; a lock would outlive a fork
         try:
-            self._read.run_with(control, steps)
+            if control is None or self._read is None:
+                self._last = self._copied
+                self._copied.run(steps)
+            else:
+                self._last = self._read
+                self._run_with(self._read, control, steps)
+        finally:
+            self._running = False
+
+    def check_idle(self) -> None:
+        """Raises SimulationError during a call of another thread."""
+        if self._running:
+            raise SimulationError(
+                "another thread steps these worlds, which one thread at a time may change: let the threads "
+                "take turns by a threading.Lock, or give each its own worlds by worlds.with_count(...) or "
+                "copy.copy(worlds)"
+            )
+
+    def _run_with(self, read: Rollout, control: np.ndarray, steps: int) -> None:
+        try:
+            read.run_with(control, steps)
         except BaseException:
             self._control[:] = control
             raise

@@ -97,6 +97,8 @@ class Worlds:
     stepped again before it is reset. The results of a world do not depend on the other worlds, on their
     number or on the number of threads, bit for bit. The solver's warm start is kept from step to step, so
     that n calls of `step` give what one call with n substeps gives. Bodies that may sleep: see `asleep`.
+    One Python thread at a time may change the worlds; during a call of `step`, those of `step`, `set` and
+    `reset` in other threads raise SimulationError.
 
     Raises ArgumentError, UnknownNameError, ShapeError, StateError, ParameterError, SimulationError (for more
     worlds than fit into the memory), CompileError and TraceError.
@@ -161,8 +163,8 @@ class Worlds:
 
         control: (inputs,) for all worlds, (count, inputs), or a dictionary from names of inputs to a number
         or (count,); None keeps the present one. Without inputs it is the generalised force tau (nv,) or
-        (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError and ArgumentError. A control
-        that is not finite makes its world fail.
+        (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError, ArgumentError, and
+        SimulationError during a call of another thread. A control that is not finite makes its world fail.
         """
         read_in_place = self._stepping.readable(control)
         if control is not None and read_in_place is None:
@@ -191,6 +193,7 @@ class Worlds:
         bodies that are parameters. Raises ShapeError, StateError, UnknownNameError, and SimulationError for a
         keyframe that moves other mocap bodies; then nothing is changed.
         """
+        self._stepping.check_idle()
         chosen = self._chosen(mask)
         keyframe = named_keyframe(self.mechanism, q)
         v, activation = or_of_keyframe(self.mechanism, q, v=v, activation=activation)
@@ -227,6 +230,7 @@ class Worlds:
         Arguments as for `reset`; a dictionary changes the named coordinates, speeds or inputs only. params:
         some symbols; values that no body can have raise ParameterError. The warm start stays; q wakes bodies.
         """
+        self._stepping.check_idle()
         chosen = self._chosen(mask)
         n, m = len(chosen), self.mechanism
         new_q = merged_rows(q, self.q[chosen], m.coordinate_names, "q")
