@@ -10,13 +10,14 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "zwang"
 
-BASE = {"errors", "deprecation"}
+BASE = {"errors", "deprecation", "lazy_imports"}
 MODEL = {"scalar", "algebra", "mechanism", "kinematics", "dynamics"}
 MECHANICS = MODEL | {"collision", "constraint", "solver", "integrator"}
 ARGUMENTS = {"api.arguments", "api.functions"}
 
 MAY_IMPORT = {
-    "deprecation": set(),
+    "lazy_imports": set(),
+    "deprecation": {"lazy_imports"},
     "errors": {"deprecation"},
     "atomic": set(),
     "scalar": set(),
@@ -82,8 +83,8 @@ OWNERS = {
 """The packages that may import a heavy library."""
 
 LAZY = {
-    "__init__", "api.analysis.linearize", "deprecation", "interop.torch", "io.load", "cli",
-    "cli.demo_commands",     "gym.rendering", "identification.lmi_fit", "recording.mcap_export",
+    "__init__", "api.analysis.linearize", "cli", "cli.demo_commands", "deprecation", "gym.rendering",
+    "identification.lmi_fit", "interop.torch", "io.load", "lazy_imports", "recording.mcap_export",
     "symbolic.linearization", "viewer.html_page", "viewer.page.live",
 }  # fmt: skip
 """The modules that load others by `import_module`: public names, renamed names, optional or heavy

@@ -7,11 +7,11 @@ load when they are used.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from zwang import deprecation, errors, scalar
+from zwang.lazy_imports import import_module
 from zwang.mechanism import rich_display
 
 if TYPE_CHECKING:  # the public names, for editors and type checkers; at run time `__getattr__` loads them
@@ -361,9 +361,9 @@ def _loaded(name: str) -> Any:
     if name in _RENAMED:
         return _renamed(name)
     if name in _NAMES:
-        value = getattr(importlib.import_module(_NAMES[name]), name)
+        value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(_MODULES[name])
+        value = import_module(_MODULES[name])
     elif name.startswith("__"):  # asked for by Python's own tools
         raise AttributeError(f"zwang has no name {name!r}", name=name, obj=None)
     else:
@@ -386,7 +386,7 @@ def _renamed(old: str) -> Any:
     """The object that a name of version 0.1 denotes, with a DeprecationWarning."""
     module, _, new = _RENAMED[old].partition(":")
     deprecation.warn_of_rename(f"zwang.{old}", f"zwang.{new}", stacklevel=4)
-    return getattr(importlib.import_module(module), new)
+    return getattr(import_module(module), new)
 
 
 def __dir__() -> list[str]:
@@ -394,7 +394,7 @@ def __dir__() -> list[str]:
 
 
 def _load_symbolic() -> None:
-    importlib.import_module("zwang.symbolic.sympy_backend")
+    import_module("zwang.symbolic.sympy_backend")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -409,11 +409,11 @@ def _recording_as_html(dataset: Any) -> str:
     """The HTML display of a recording; that of xarray for other datasets."""
     if not str(dataset.attrs.get("format")).startswith("zwang run"):
         return dataset._repr_html_()
-    return importlib.import_module("zwang.viewer.notebook").run_html(dataset)
+    return import_module("zwang.viewer.notebook").run_html(dataset)
 
 
 def _mechanism_as_html(mechanism: Any) -> str:
-    return importlib.import_module("zwang.viewer.notebook").mechanism_html(mechanism)
+    return import_module("zwang.viewer.notebook").mechanism_html(mechanism)
 
 
 scalar.register_lazily("sympy", _load_symbolic)

@@ -5,10 +5,11 @@ the new one.
 from __future__ import annotations
 
 import functools
-import importlib
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from zwang.lazy_imports import import_module
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -39,7 +40,7 @@ def module_getattr(module: str, renamed: Mapping[str, str]) -> Callable[[str], A
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, _, new = renamed[name].rpartition(":")
         warn_of_rename(f"{module}.{name}", new if not place else f"{place}.{new}")
-        return getattr(importlib.import_module(place or module), new)
+        return getattr(import_module(place or module), new)
 
     return __getattr__
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
 import platform
 import sys
 import threading
+from functools import partial
 
 import pytest
 
@@ -98,23 +101,32 @@ def test_a_thread_compiles_after_the_main_thread_has_ended() -> None:
 def test_worlds_are_changed_by_one_thread_at_a_time() -> None:
     """Calls during a call of another thread are refused, and no step is lost."""
     worlds = zw.Worlds(furuta(**FURUTA), 32, step=1e-3)
-    serial = copy.copy(worlds)
-    first = threading.Thread(target=worlds.step, kwargs={"substeps": 20_000})
-    first.start()
-    refused = set()
-    while first.is_alive():
-        for name, call in {"step": worlds.step, "set": worlds.set, "copy": worlds.with_count(1).step}.items():
+    serial, others = copy.copy(worlds), copy.copy(worlds)
+    done: list[int] = []
+    refused: set[str] = set()
+
+    def step(substeps: int) -> None:
+        worlds.step(substeps=substeps)
+        done.append(substeps)
+
+    def work() -> None:
+        while len(refused) < 2:
+            with contextlib.suppress(SimulationError):
+                step(1000)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while len(refused) < 2:
+        for name, call in {"step": partial(step, 1), "set": worlds.set}.items():
             try:
-                if name != "step" or "set" in refused:  # the first thread has begun
-                    call()
+                call()
             except SimulationError as error:
                 assert "another thread steps these worlds" in str(error)
                 refused.add(name)
-    first.join()
-    assert refused == {"step", "set"}
-    steps = round(worlds.time[0] / 1e-3)
-    assert steps >= 20_000
-    serial.step(substeps=steps)
+        others.step()
+    thread.join()
+    serial.step(substeps=sum(done))
+    assert round(worlds.time[0] / 1e-3) == sum(done)
     assert worlds.q.tobytes() == serial.q.tobytes() and worlds.v.tobytes() == serial.v.tobytes()
 
 
@@ -159,4 +171,35 @@ def test_a_child_forked_while_threads_compile_can_compile() -> None:
         for thread in threads:
             thread.join()
         assert not any(states), states
+    """)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks of POSIX")
+def test_a_child_forked_while_a_thread_makes_its_first_call_can_make_its_own() -> None:
+    run("""
+        import os, signal, sys, threading, time
+        import zwang as zw
+        from zwang.mechanism.samples import FURUTA, furuta
+
+        begun = threading.Event()
+
+
+        class SlowFinder:  # of SymPy, which the first call imports
+            def find_spec(name, path, target=None):
+                if name == "sympy":
+                    begun.set()
+                    time.sleep(0.5)
+
+
+        sys.meta_path.insert(0, SlowFinder)
+        thread = threading.Thread(target=furuta, kwargs=FURUTA)
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            furuta(**FURUTA)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
     """)

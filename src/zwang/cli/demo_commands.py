@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from zwang.cli.console import out
 from zwang.cli.inputs import check_counts, model_of
 from zwang.cli.run_commands import displaced_configurations
 from zwang.errors import SimulationError
+from zwang.lazy_imports import import_module
 
 
 @app.command(help_epilogue=examples("zwang bench panda.urdf --worlds 4096"))
@@ -82,9 +82,7 @@ def demo(
     Prints a report, and writes a web page, a plot and a recording.
     """
     check_counts(worlds)
-    importlib.import_module("zwang.demo").demonstrate(
-        folder, worlds, out
-    )  # late, as it loads heavy libraries
+    import_module("zwang.demo").demonstrate(folder, worlds, out)  # late, as it loads heavy libraries
 
 
 def _median_time(function: Callable[..., Any], arguments: Sequence[Any]) -> float:

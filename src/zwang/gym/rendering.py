@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, SimulationError
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 
@@ -56,7 +56,7 @@ class Rendering:
         values = tuple(x[world] for x in self._worlds.params.values())
         known, renderer = self._renderers.get(world, (None, None))
         if renderer is None or known != values:
-            drawing = importlib.import_module("zwang.viewer.frame_renderer")
+            drawing = import_module("zwang.viewer.frame_renderer")
             renderer = drawing.FrameRenderer(self._mechanism(world), self.size)
             self._renderers[world] = values, renderer
         return renderer.draw(self._worlds.q[world])
@@ -67,7 +67,7 @@ class Rendering:
         The page shows the parameters of the first episode. Raises MissingExtraError without the extra `view`.
         """
         if self._view is None:
-            self._view = importlib.import_module("zwang.viewer.page.live").view(self._mechanism(world))
+            self._view = import_module("zwang.viewer.page.live").view(self._mechanism(world))
         self._view.show(self._worlds.q[world])
         time.sleep(max(0.0, self._shown_at + self._dt - time.monotonic()))
         self._shown_at = time.monotonic()

@@ -10,7 +10,6 @@ Robotics Research 33 (2014) 931; Wensing, Kim, Slotine (2018).
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +24,7 @@ from zwang.identification.pseudo_inertia import (
     parameters_of_pseudo_inertia,
     pseudo_inertia,
 )
+from zwang.lazy_imports import import_module
 
 WEIGHT = 1e-6  # w, in squared standard deviations of the data
 LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to P_kc
@@ -44,7 +44,7 @@ def parameters_by_lmi(
     """
     if find_spec("cvxpy") is None:
         raise MissingExtraError("consistent=\"lmi\" needs the package cvxpy: pip install 'zwang[lmi]'")
-    cvxpy: Any = importlib.import_module("cvxpy")
+    cvxpy: Any = import_module("cvxpy")
     bodies = [p.kind for p in base.parameters].count("mass")
     # pi = centre + scale z about consistent parameters near the solution, however far the model is from it
     centre = consistent_parameters(base, beta, covariance, prior, bounds).pi

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import warnings
@@ -13,6 +12,7 @@ from typing import Any, Literal
 from zwang.errors import LoadError, PlausibilityWarning, UnsupportedError, ZwangError
 from zwang.io.files import read_bytes
 from zwang.io.lint import lint
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.symbols import with_symbolic_parameters
 from zwang.mechanism.type_validation import short_repr, validated_arguments
@@ -100,7 +100,7 @@ def _read(
     if kind not in _READERS:
         raise _unknown(file, kind)
     module, name = _READERS[kind]
-    reader = getattr(importlib.import_module(module), name)
+    reader = getattr(import_module(module), name)
     if kind == "robot":
         return reader(file, text=text, base=base, strict=strict, package_dirs=package_dirs + asset_dirs)
     if base == "free":

@@ -6,7 +6,6 @@ The schemas are `foxglove.JointStates` and `foxglove.FrameTransforms`
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import xarray as xr
 from zwang.algebra.rotations import to_quaternion
 from zwang.errors import MissingExtraError, ShapeError
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.description import description_of
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
@@ -78,7 +78,7 @@ def mcap_bytes(run: xr.Dataset) -> bytes:
     """The content of the MCAP file of a recording. Raises MissingExtraError without the library mcap."""
     need_mcap()
     content = io.BytesIO()
-    writer = importlib.import_module("mcap.writer").Writer(content)
+    writer = import_module("mcap.writer").Writer(content)
     writer.start(profile="", library="zwang")
     schemas = {
         schema["title"]: writer.register_schema(schema["title"], "jsonschema", json.dumps(schema).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,6 +12,7 @@ from zwang.api.analysis.linearize import LinearModel, numeric_linear_model
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.errors import DescriptionError
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import is_scalar, symbols_of
@@ -116,7 +116,7 @@ def linearize(
             "a linear model with symbols is one of continuous time; give values, params=..., for one of a "
             "step, or leave out step= and integrator="
         )
-    module = importlib.import_module("zwang.symbolic.symbolic_linear_model")
+    module = import_module("zwang.symbolic.symbolic_linear_model")
     return module.symbolic_linear_model(m, given, time, states, inputs, outputs)
 
 

@@ -11,7 +11,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import xarray as xr
 
 from zwang.atomic import write_file
 from zwang.errors import SimulationError
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.viewer.array_packing import pack_arrays

@@ -8,7 +8,6 @@ velocities, the admissible states are x = T y, where y are independent entries o
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,6 +30,7 @@ from zwang.constraint.limit import has_hard_limits
 from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, MissingExtraError, SimulationError, StateError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
@@ -94,7 +94,7 @@ class LinearModel:
         """
         if find_spec("control") is None:
             raise MissingExtraError("to_control() needs the package control: pip install 'zwang[control]'")
-        control = importlib.import_module("control")
+        control = import_module("control")
 
         def without_dots(names: Sequence[str]) -> list[str]:
             changed: list[str] = []

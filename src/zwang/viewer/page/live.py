@@ -5,7 +5,6 @@ configurations.
 from __future__ import annotations
 
 import atexit
-import importlib
 import sys
 import threading
 import webbrowser
@@ -18,6 +17,7 @@ import xarray as xr
 from zwang.api.arguments import validation
 from zwang.deprecation import renamed_attributes
 from zwang.errors import ShapeError
+from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.viewer.html_page import embedded_page, page_html
@@ -67,7 +67,7 @@ class View:
     def __init__(self, what: Mechanism | xr.Dataset, *, worlds: int = 16, traces: Sequence[str] = ()):
         self._offline = partial(page_html, what, worlds=worlds, traces=tuple(traces))
         self._shown = scene_content(what, worlds, traces)
-        self._page = importlib.import_module("zwang.viewer.page.viser_page").ViserPage(self._shown)
+        self._page = import_module("zwang.viewer.page.viser_page").ViserPage(self._shown)
         self._closed = threading.Event()
         atexit.register(self.close)
 
