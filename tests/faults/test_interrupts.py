@@ -127,7 +127,7 @@ pendulum = furuta(**FURUTA)
 for worlds in (1, 50):
     zw.simulate(pendulum, {"alpha": 0.1}, duration=0.05, worlds=worlds, progress=False)
     asked = dict(step=1e-3, worlds=worlds, record=100, progress=False)
-    stop = interrupted(lambda: zw.simulate(pendulum, {"alpha": 0.1}, duration=1e5, **asked), 1.5)
+    stop = interrupted(lambda: zw.simulate(pendulum, {"alpha": 0.1}, duration=1e5, **asked), 0.8)
     kept = stop.recording
     assert kept.attrs["interrupted"] and kept.attrs["intended_duration"] == 1e5
     assert not isinstance(stop, Exception)
@@ -239,7 +239,7 @@ def work():
         raise KeyboardInterrupt
 
 
-interrupted(work, 2.5)
+interrupted(work, 1.5)
 kept = zw.open_run(path)
 assert kept.attrs["interrupted"] == 1 and kept.attrs["intended_duration"] == 1e5
 """,

@@ -198,11 +198,11 @@ def test_a_configuration_that_is_set_wakes_the_bodies_of_its_world():
 def test_floats_equal_compiled_code(text):
     m = read_mjcf("sleep.xml", text=text.format(more=""))
     runs = [
-        zw.simulate(m, duration=0.4, record=2, compiled=compiled, progress=False)
+        zw.simulate(m, duration=0.24, record=2, compiled=compiled, progress=False)
         for compiled in (True, False)
     ]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-10
-    rollout = zw.compile(m).rollout(np.array(m.home), np.zeros(m.nv), np.zeros(m.nv), steps=200, every=200)
+    rollout = zw.compile(m).rollout(np.array(m.home), np.zeros(m.nv), np.zeros(m.nv), steps=120, every=120)
     assert rollout.q[0] == pytest.approx(np.asarray(runs[0].q)[0, -1], abs=1e-10)
     assert min(np.abs(runs[0].v[0, 50]).values) == 0
 
