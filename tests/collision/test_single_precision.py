@@ -75,8 +75,9 @@ def test_bodies_rest_on_a_box_where_they_do_in_double_precision():
     bodies = "".join(
         f'<body pos="{0.5 * k} {0.02 * k} 0.203"><freejoint/>{geom}</body>' for k, geom in enumerate(BODIES)
     )
-    text = f"""<mujoco><asset><mesh name="m" vertex="-.1 -.1 -.1 .1 -.1 -.1 0 .1 -.1 0 0 .1"/></asset>
-        <worldbody><geom type="box" size="2 2 .1"/>{bodies}</worldbody></mujoco>"""
+    text = f"""<mujoco><default><geom conaffinity="0"/></default>
+        <asset><mesh name="m" vertex="-.1 -.1 -.1 .1 -.1 -.1 0 .1 -.1 0 0 .1"/></asset>
+        <worldbody><geom type="box" size="2 2 .1" conaffinity="1"/>{bodies}</worldbody></mujoco>"""
     mechanism, ends = zw.load("bodies.xml", text=text), []
     for dtype in ("float64", "float32"):
         worlds = zw.Worlds(mechanism, 3, step=0.002, dtype=dtype)

@@ -22,9 +22,11 @@ def test_pairs_of_different_softness_have_the_accelerations_of_mujoco(cone: str)
         for k, softness in enumerate(SOFTNESS)
     )
     text = (
-        f'<mujoco><option cone="{cone}" tolerance="1e-15" ccd_tolerance="1e-12"/><asset>'
+        f'<mujoco><option cone="{cone}" tolerance="1e-15" ccd_tolerance="1e-12"/>'
+        '<default><geom conaffinity="0"/></default><asset>'
         '<mesh name="roof" vertex="-.2 -.1 0  .2 -.1 0  .1 .1 0  0 0 .2"/></asset><worldbody>'
-        f'<geom type="box" size="9 9 1" pos="0 0 -1" priority="-1"/>{bodies}</worldbody></mujoco>'
+        '<geom type="box" size="9 9 1" pos="0 0 -1" priority="-1" conaffinity="1"/>'
+        f"{bodies}</worldbody></mujoco>"
     )
     m, model = read_mjcf("model.xml", text=text), mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(model)
