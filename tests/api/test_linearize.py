@@ -19,6 +19,7 @@ from zwang.errors import (
     MissingExtraError,
     ParameterError,
     SimulationError,
+    SimulationWarning,
     StateError,
     UnknownNameError,
 )
@@ -49,6 +50,86 @@ def test_the_bicycle_has_the_published_eigenvalues(bicycle, states):
         assert np.abs(model.poles - pole).min() < 1e-10
     others = sorted(model.poles, key=abs)[:6]  # position, heading and speed, which nothing restores
     assert np.abs(others).max() < 1e-6
+
+
+def rolling_disc(m, r, A, C, g):
+    axes = np.eye(3, dtype=int).tolist()
+    joints = [zw.Prismatic(name, axis=axis) for name, axis in zip("xyz", axes, strict=True)]
+    joints += [zw.Revolute(name, axis=axes[k]) for name, k in (("yaw", 2), ("lean", 0), ("spin", 1))]
+    disc = zw.Body("disc", tuple(joints), mass=m, inertia=(A, C, A))
+    rolling = zw.Rolling("floor", "disc", r, axis=(0, 1, 0))
+    return zw.Mechanism("disc", [disc], gravity=(0, 0, -g), constraints=[rolling])
+
+
+def disc_accelerations(y, m, r, A, C, g):
+    """The rates of y = (lean, its rate, yaw rate w, spin rate s) by the equations of Neimark and Fufaev,
+    Dynamics of Nonholonomic Systems (1972), Ch. II.
+    """
+    lean, rate, w, s = y
+    sin, cos, D = np.sin(lean), np.cos(lean), C + m * r * r
+    acceleration = m * r * g * sin + D * (s + w * sin) * w * cos - A * w * w * sin * cos
+    M = [[A * cos**2 + D * sin**2, D * sin], [D * sin, D]]
+    forces = [-C * rate * s * cos + rate * w * (A - D) * np.sin(2 * lean), -rate * w * (D + m * r * r) * cos]
+    return np.array([rate, acceleration / (A + m * r * r), *np.linalg.solve(M, forces)])
+
+
+def steady_spin(lean, turn, m, r, A, C, g):
+    """The spin rate at which the lean stays constant."""
+    weight = m * r * g * np.tan(lean) - A * turn**2 * np.sin(lean)
+    return -weight / ((C + m * r * r) * turn) - turn * np.sin(lean)
+
+
+def steady_turn(heading, lean, turn, spin, r):
+    """q and v of the disc; its centre moves ahead at r (spin + turn sin(lean))."""
+    ahead = r * (spin + turn * np.sin(lean))
+    q = [0, 0, r * np.cos(lean), heading, lean, 0]
+    return q, [ahead * np.cos(heading), ahead * np.sin(heading), 0, turn, 0, spin]
+
+
+@pytest.mark.parametrize(("turn", "step"), [(2.5, None), (6.0, None), (6.0, 1e-3)])
+def test_a_disc_in_a_steady_turn_has_the_poles_of_its_reduced_equations(turn, step):
+    """It topples in a slow turn and wobbles in a fast one, whatever its heading."""
+    p, lean, heading = {"m": 2.0, "r": 0.5, "A": 0.125, "C": 0.25, "g": 9.81}, 0.3, 0.7
+    r, spin = p["r"], steady_spin(lean, turn, **p)
+    y = np.array([lean, 0, turn, spin])
+    assert np.abs(disc_accelerations(y, **p)).max() < 1e-12
+    moved = [[disc_accelerations(y + s * e, **p) for s in (1, -1)] for e in 1e-6 * np.eye(4)]
+    expected = max(np.linalg.eigvals([(a - b) / 2e-6 for a, b in moved]), key=abs)
+    q, v = steady_turn(heading, lean, turn, spin, r)
+    model = zw.linearize(rolling_disc(**p), q, v, step=step, integrator=step and "rk4")
+    poles = model.poles if step is None else np.log(model.poles.astype(complex)) / step
+    assert model.steady and min(np.abs(poles - expected).min(), np.abs(poles + expected).min()) < 1e-6
+    assert np.sort(np.abs(poles))[:6].max() < 1e-3  # the other two directions of motion, and where it goes
+    wrong = ["x", "y", "yaw", "lean", "spin", "x_dot", "yaw_dot", "lean_dot"]
+    model = zw.linearize(rolling_disc(**p), q, v, states=wrong, step=step, integrator=step and "rk4")
+    with pytest.warns(SimulationWarning, match="depend on the choice of the states .x, y, yaw"):
+        _ = model.poles
+
+
+def test_a_symbolic_model_of_a_steady_turn_has_the_states_of_that_in_numbers():
+    p, spin = {"m": 2.0, "A": 0.125, "C": 0.25, "g": 9.81}, sp.Symbol("spin_rate")
+    symbolic = zw.linearize(rolling_disc(r=0.5, **dict(zip(p, sp.symbols(list(p)), strict=True))),
+                            *steady_turn(0.7, 0.3, 6.0, spin, 0.5))  # fmt: skip
+    for rate, steady in ((-2.0, False), (steady_spin(0.3, 6.0, r=0.5, **p), True)):
+        numeric = zw.linearize(rolling_disc(r=0.5, **p), *steady_turn(0.7, 0.3, 6.0, rate, 0.5))
+        found = symbolic.at({**p, "spin_rate": rate})
+        assert found.states == numeric.states and found.steady == numeric.steady == steady
+        np.testing.assert_allclose(found.A, numeric.A, atol=1e-10)
+
+
+def test_a_motion_whose_states_all_turn_with_it_is_told():
+    """A knife edge on a circle, whose small deviations neither grow nor decay: its velocity in the world
+    changes along the motion, at every heading.
+    """
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), zw.Revolute("theta", (0, 0, 1)))
+    body = zw.Body("blade", joints, mass=1, inertia=(0.1, 0.1, 0.1))
+    edge = zw.NoSideSlip("edge", "blade", direction=(0, 1, 0))
+    m = zw.Mechanism("blade", [body], gravity=(0, 0, 0), constraints=[edge])
+    for heading in (0.0, 0.5):
+        model = zw.linearize(m, [0, 0, heading], [2 * np.cos(heading), 2 * np.sin(heading), 3])
+        assert not model.steady and model.states[:3] == ("x", "y", "theta")
+    for straight in ([0, 0, 0], [2 * np.cos(0.5), 2 * np.sin(0.5), 0]):
+        assert zw.linearize(m, [0, 0, 0.5], straight).steady
 
 
 def parallelogram():

@@ -54,11 +54,12 @@ class Structure(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """A (n, n), B (n, nu) and T (N, n) of x_dot = A y + B u, x = T y."""
+    """A (n, n), B (n, nu) and T (N, n) of x_dot = A y + B u, x = T y; a (nv,): the acceleration."""
 
     A: np.ndarray
     B: np.ndarray
     T: np.ndarray
+    a: np.ndarray
 
 
 def gradient_matrix(m: Mechanism, at: LinearisationState) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +112,7 @@ def linear_matrices(m: Mechanism, at: LinearisationState, chosen: Structure) -> 
     changes, dq_dot = changes + by_control, dq_dot + [np.zeros(nv, int)] * len(at.u)
     dr, ds, dz = (np.stack(x, axis=1) for x in zip(*changes, strict=True))
     x_dot = np.concatenate([np.stack(dq_dot, axis=1), problem.solved(dr, ds), dz])[chosen.states]
-    return Matrices(x_dot[:, :n], x_dot[:, n:], T)
+    return Matrices(x_dot[:, :n], x_dot[:, n:], T, a)
 
 
 def frame_rows(m: Mechanism, at: LinearisationState, frame: str) -> np.ndarray:

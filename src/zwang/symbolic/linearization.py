@@ -79,8 +79,9 @@ def linearize(
     the entries "root.wx_angle", "root.wy_angle" and "root.wz_angle".
     step [s]: of a discrete model, which is that of `integrator` (by default that of the options); None for
     continuous time, without integrator. time [s]: of time-dependent constraints.
-    states: names of the independent entries of the state, by default chosen so that the others follow from
-    them with the smallest factors; all entries where there are no hard constraints. An entry is the
+    states: names of the independent entries of the state, by default independent coordinates and then
+    independent velocities, angles before slides, chosen so that the others follow from them with small
+    factors; all entries where there are no hard constraints. An entry is the
     displacement of a coordinate ("crank"), a velocity ("crank_dot", or "root.vx" of a free body) or an
     activation. inputs: names of controls, by default all. outputs: names of entries of the state; of sensors
     ("gyro"), whose elements are then outputs ("gyro.x", ...; "imu.w", ... of a quaternion; "wall.0", ... of

@@ -14,15 +14,23 @@ from scipy.sparse.csgraph import connected_components
 
 from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.analysis.linear_outputs import LinearOutput, linear_outputs
-from zwang.api.analysis.linearize import RANK, LinearModel, independent_states, number_of_name, state_names
+from zwang.api.analysis.linearize import (
+    RANK,
+    LinearModel,
+    independent_states,
+    is_steady,
+    number_of_name,
+    state_names,
+)
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_value, stacked_values
 from zwang.api.compilation.programs import compile_function
 from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
 from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
+from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import is_zero
+from zwang.scalar import is_zero, substitute, symbols_of
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 from zwang.symbolic import typesetting
@@ -130,7 +138,8 @@ class SymbolicLinearModel:
         """The eigenvalues (..., n) of A by decreasing real part, of many points at once.
 
         params: as for `matrices`. Where entries of A that are zero for all values divide it into blocks, the
-        eigenvalues are those of the blocks on its diagonal.
+        eigenvalues are those of the blocks on its diagonal. Whether the motion is steady is not checked,
+        unlike by `at(...).poles`.
         """
         (A,) = self._compiled(("A",), params)
         parts = [_eigenvalues(A[..., block, :][..., block]) for block in self._blocks]
@@ -151,17 +160,17 @@ class SymbolicLinearModel:
                 "matrices() or poles() many"
             )
         known = {str(name): float(np.asarray(x)) for name, x in params.items()}
-        q, v, control = (
-            np.array([float(substitute_in(x, {s: known[s.name] for s in free_symbols_in(x)}))
-                      for x in matrix_entries(part)])
-            for part in (self.q, self.v, self.control)
-        )  # fmt: skip
+        q, v, activation, control = (
+            np.array([_value(x, known) for x in part], dtype=float) for part in self._text.state
+        )
         m = self._text.mechanism
         m = m.subs({name: known[name] for name in m.symbols})
         check_inertia(m, crba(m.tree, q))
+        state = LinearisationState(q, v, activation, control, self._text.time)
         return LinearModel(
-            *found[:4], self.states, self.inputs, self.outputs, None, q, v, control, found.displacement, False
-        )
+            *found[:4], self.states, self.inputs, self.outputs, None, q, v, control, found.displacement,
+            False, is_steady(_along_motion(m, state, self._text.chosen), v),
+        )  # fmt: skip
 
     def latex(self) -> str:
         """The matrices A and B, and C and D if they are not those of the states, in bold letters, after their
@@ -263,6 +272,18 @@ def symbolic_linear_model(
     )  # fmt: skip
 
 
+def _along_motion(m: Mechanism, at: LinearisationState, chosen: Structure) -> Callable[[float], np.ndarray]:
+    """A of a mechanism in numbers at a time [s] along the motion of a state, to first order."""
+    a = linear_matrices(m, at, chosen).a.astype(float)
+
+    def moved(dt: float) -> np.ndarray:
+        q = integrate_configuration(m.tree, at.q, at.v, dt).astype(float)
+        state = at._replace(q=q, v=at.v + dt * a, t=at.t + dt)
+        return linear_matrices(m, state, chosen).A.astype(float)
+
+    return moved
+
+
 def check_smooth(m: Mechanism) -> None:
     """Raises DescriptionError, with its name, for what acts by cases or through softness."""
     wrong = [
@@ -297,7 +318,7 @@ def _structure(
 
     def chosen(G: np.ndarray) -> list[int]:
         T = scipy.linalg.null_space(G, rcond=RANK) if len(G) else np.eye(G.shape[1])
-        return independent_states(T, names, states)
+        return independent_states(T, numbers, names, states)
 
     return structure(numbers, LinearisationState(q, v, z, u, time), independent_columns, chosen)
 
@@ -312,6 +333,11 @@ def _outputs(m: Mechanism, states: list[str], wanted: Sequence[str]) -> tuple[Li
                 "params=..., or an entry of the state or a frame"
             )
     return tuple(found)
+
+
+def _value(x: Any, known: Mapping[str, float]) -> float:
+    """The value of an entry of the state for values of the symbols."""
+    return float(substitute(x, {s: known[str(s)] for s in symbols_of(x)}))
 
 
 def _vector(values: Any, size: int, name: str) -> tuple[Any, ...]:

@@ -8,14 +8,16 @@ velocities, the admissible states are x = T y, where y are independent entries o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from scipy.sparse.csgraph import connected_components
 
 from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.api.analysis.constrained_dynamics import check_inertia
@@ -24,12 +26,20 @@ from zwang.api.analysis.reference import frame_jacobian
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
+from zwang.api.derivatives.step_derivatives import StateDerivatives, StepDerivatives
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
 from zwang.dynamics.crba import crba
-from zwang.errors import DescriptionError, MissingExtraError, SimulationError, StateError, UnknownNameError
-from zwang.kinematics.configuration import configuration_rate
+from zwang.errors import (
+    DescriptionError,
+    MissingExtraError,
+    SimulationError,
+    SimulationWarning,
+    StateError,
+    UnknownNameError,
+)
+from zwang.kinematics.configuration import configuration_rate, integrate_configuration
 from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
@@ -40,6 +50,9 @@ from zwang.simulation.impact_stage import has_hard_contacts
 
 CONSISTENT = 1e-6  # largest violation [rad, m] and velocity residual of a state with a linear model
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
+SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
+DISPLACEMENT = 1e-3  # [rad or m] along the motion, over which A is compared
+STEADY = 1e-4  # relative change of A for each rad or m of the motion, up to which it counts as constant
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,9 @@ class LinearModel:
     A (n, n), B (n, m), C (p, n), D (p, m). states, inputs, outputs: their names. step [s]: of a discrete
     model, None for a continuous one. q, v, control: the state and the control about which it holds.
     displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y. switching:
-    whether a constraint row is about to change its status, so that the model holds on one side only.
+    whether a constraint row is about to change its status, so that the model holds on one side only. steady:
+    whether the blocks of A that have its eigenvalues stay constant along the motion, as at rest, in straight
+    motion or in a steady turn.
     """
 
     A: np.ndarray
@@ -66,10 +81,24 @@ class LinearModel:
     control: np.ndarray
     displacement: np.ndarray
     switching: bool
+    steady: bool = True
 
     @property
     def poles(self) -> np.ndarray:
-        """The eigenvalues (n,) of A, by decreasing real part, and modulus for a discrete model."""
+        """The eigenvalues (n,) of A, by decreasing real part, and modulus for a discrete model.
+
+        Gives a SimulationWarning for a motion that is not `steady`: its poles depend on the choice of states,
+        and say nothing about stability.
+        """
+        if not self.steady:
+            warnings.warn(
+                "this state moves, and the matrix A of its linear model changes along the motion: its poles "
+                f"depend on the choice of the states ({', '.join(self.states)}) and say nothing about "
+                "stability; choose states=... relative to the bodies, such as joint angles for positions in "
+                "the world, or linearise about rest or a steady motion",
+                SimulationWarning,
+                stacklevel=2,
+            )
         values = np.linalg.eigvals(self.A)
         size = values.real if self.step is None else np.abs(values)
         return values[np.lexsort((values.imag, -size))]
@@ -137,12 +166,10 @@ def numeric_linear_model(
     z = _vector(activation, nz, "activation")
     check_inertia(m, crba(m.tree, configuration))
     _check_satisfied(m, configuration, velocity, time)
-    fast, options = compiled_on_one_thread(m), {"activation": z, "time": time}
     if step is None:
         _check_continuous(m)
-        found: Any = fast.constrained_dynamics_derivatives(configuration, velocity, u, **options)
-    else:
-        found = fast.step_derivatives(configuration, velocity, u, step=step, integrator=integrator, **options)
+    state = _State(compiled_on_one_thread(m), configuration, velocity, u, z, time, step, integrator)
+    found = state.derivatives()
     if not (np.isfinite(found.A).all() and np.isfinite(found.B).all()):
         raise SimulationError(
             "there is no linear model about this state: its accelerations are not determined, as the hard "
@@ -151,17 +178,75 @@ def numeric_linear_model(
         )
     all_states = state_names(m)
     T = _admissible_states(m, configuration, velocity, time, nz)
-    own = independent_states(T, all_states, states)
+    own = independent_states(T, m, all_states, states)
     T = T @ np.linalg.inv(T[own])
     columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
     wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
-    at = (configuration, velocity, u, z, time)
-    C, D, output_names = _outputs(fast, at, (step, integrator), wanted, all_states)
+    C, D, output_names = _outputs(state, wanted, all_states)
     return LinearModel(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
+        is_steady(lambda dt: state.moved(found, dt).reduced(own), velocity, step),
     )  # fmt: skip
+
+
+class _State(NamedTuple):
+    """A state (q, v, z) with the control u at a time, and the step and integrator of a discrete model."""
+
+    fast: CompiledMechanism
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    z: np.ndarray
+    time: float
+    step: float | None
+    integrator: str | None
+
+    def derivatives(self) -> StateDerivatives | StepDerivatives:
+        """Those of the whole state."""
+        options: Any = {"activation": self.z, "time": self.time}
+        if self.step is None:
+            return self.fast.constrained_dynamics_derivatives(self.q, self.v, self.u, **options)
+        options |= {"step": self.step, "integrator": self.integrator}
+        return self.fast.step_derivatives(self.q, self.v, self.u, **options)
+
+    def reduced(self, own: list[int]) -> np.ndarray:
+        """S A T (n, n) for independent entries of the state."""
+        T = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
+        return (self.derivatives().A @ T @ np.linalg.inv(T[own]))[own]
+
+    def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _State:
+        """The state along its motion, to first order in dt [s]."""
+        if isinstance(by, StateDerivatives):
+            v_dot, z_dot = by.v_dot, by.z_dot
+        else:
+            v_dot, z_dot = (by.v - self.v) / self.step, (by.activation - self.z) / self.step
+        q = integrate_configuration(self.fast.mechanism.tree, self.q, self.v, dt).astype(float)
+        return self._replace(q=q, v=self.v + dt * v_dot, z=self.z + dt * z_dot, time=self.time + dt)
+
+
+def is_steady(moved: Callable[[float], np.ndarray], v: np.ndarray, step: float | None = None) -> bool:
+    """Whether the diagonal blocks of A in block triangular form are constant along the motion of a state.
+
+    They have the eigenvalues of A. Other entries may change, such as those of the heading in the velocity
+    of a wheel. moved: A after a time [s], to first order. v (nv,): the velocities of the state.
+    """
+    speed = float(np.abs(v).max(initial=0.0))
+    if not speed:
+        return True
+    # errors of second order in dt cancel in the difference
+    dt = DISPLACEMENT / max(1.0, speed)
+    later, earlier = moved(dt), moved(-dt)
+    size = np.maximum(np.abs(later), np.abs(earlier))
+    rounding = RANK * size.max(initial=0.0)
+    _, block = connected_components(size > rounding, directed=True, connection="strong")
+    same = block[:, None] == block
+    scale = np.where(same, size, 0).max(axis=1, initial=0.0)
+    # the motion of a step is that of the state to first order in the step only
+    tolerance = 2 * dt * speed * (STEADY + speed * (step or 0.0))
+    change = np.abs(later - earlier)
+    return bool((change[same] <= (tolerance * scale + rounding)[:, None].repeat(len(size), 1)[same]).all())
 
 
 def _check_continuous(m: Mechanism) -> None:
@@ -257,14 +342,27 @@ def _residual_rate(m: Mechanism, q: Any, v: Any, t: Any, dq: np.ndarray) -> np.n
         return np.array([parts(x)[1] for x in A @ v + a], dtype=object)
 
 
-def independent_states(T: np.ndarray, names: list[str], chosen: Sequence[str] | None) -> list[int]:
-    """The numbers of the independent entries of the state. Raises DescriptionError."""
-    count = T.shape[1]
+def independent_states(
+    T: np.ndarray, m: Mechanism, names: list[str], chosen: Sequence[str] | None
+) -> list[int]:
+    """The numbers of the independent entries of the state. Raises DescriptionError.
+
+    By default independent coordinates, then independent velocities, and all activations. Angles are preferred
+    to slides: those of the base have directions fixed in the world, so that in a steady turn the model would
+    change with the heading.
+    """
+    count, nv = T.shape[1], m.nv
     if chosen is None:
         if count == len(T):
             return list(range(count))
-        order = np.asarray(scipy.linalg.qr(T.T, mode="r", pivoting=True)[-1])
-        return sorted(int(k) for k in order[:count])
+        weights = np.ones(nv)
+        for link in m.tree.links:
+            if link.joint.kind == "prismatic":
+                weights[link.v] = SLIDE_WEIGHT
+        held = T @ scipy.linalg.null_space(T[:nv], rcond=RANK)  # deviations of velocities alone
+        coordinates = _independent_rows(T[:nv], count - held.shape[1], weights)
+        velocities = _independent_rows(held[nv : 2 * nv], held.shape[1] - (len(T) - 2 * nv), weights)
+        return [*coordinates, *(nv + k for k in velocities), *range(2 * nv, len(T))]
     own = [number_of_name(name, names, "state") for name in chosen]
     if len(own) != count or np.linalg.matrix_rank(T[own], tol=RANK) < count:
         raise DescriptionError(
@@ -274,18 +372,23 @@ def independent_states(T: np.ndarray, names: list[str], chosen: Sequence[str] | 
     return own
 
 
-def _outputs(
-    fast: CompiledMechanism, at: tuple[Any, ...], of: tuple[Any, Any], wanted: list[str], states: list[str]
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their names.
+def _independent_rows(T: np.ndarray, rank: int, weights: np.ndarray) -> list[int]:
+    """The numbers of as many independent rows of T, preferably of large weights, by QR with pivoting."""
+    order = scipy.linalg.qr((weights[:, None] * T).T, mode="r", pivoting=True)[-1]
+    return sorted(int(k) for k in order[:rank])
 
-    at: q, v, control, activation and the time. of: step and integrator of the model.
+
+def _outputs(state: _State, wanted: list[str], states: list[str]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their
+    names.
     """
-    m, nu, chosen = fast.mechanism, len(at[2]), linear_outputs(fast.mechanism, states, wanted)
-    step, integrator = of
+    fast, nu = state.fast, len(state.u)
+    m, chosen = fast.mechanism, linear_outputs(fast.mechanism, states, wanted)
     sensed = None
     if any(output.sensors for output in chosen):
-        sensed = fast.sensor_derivatives(*at, step=step, integrator=integrator)
+        sensed = fast.sensor_derivatives(
+            state.q, state.v, state.u, state.z, state.time, step=state.step, integrator=state.integrator
+        )
     C, D = [np.zeros((0, len(states)))], [np.zeros((0, nu))]
     for output in chosen:
         by_control = np.zeros((len(output.names), nu))
@@ -293,7 +396,7 @@ def _outputs(
             rows = list(output.sensors)
             by_state, by_control = sensed.C[rows], sensed.D[rows]
         elif output.frame:
-            J = frame_jacobian(m, at[0], output.frame)[list(output.axes)]
+            J = frame_jacobian(m, state.q, output.frame)[list(output.axes)]
             by_state = np.hstack([J, np.zeros((len(J), len(states) - m.nv))])
         else:
             by_state = np.eye(len(states))[list(output.states)]
