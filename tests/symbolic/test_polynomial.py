@@ -166,3 +166,26 @@ def test_the_rolling_disc_is_that_of_the_textbooks():
     point = {s: sp.Rational(k + 2, 9) for k, s in enumerate((mass, r, A, C, g, th, yaw, lean, spin))}
     difference = (e.right_hand_side - rhs).subs(point).evalf(20)
     assert np.abs(np.array(difference.tolist(), dtype=float)).max() < 1e-15
+
+
+@pytest.mark.parametrize("form", ["auto", "expanded"])
+@pytest.mark.parametrize(
+    ("path", "slope"),
+    [
+        (sp.Max(x, 0), lambda x: float(x > 0)),
+        (sp.Piecewise((x**2, x > 0), (0, True)), lambda x: 2 * max(x, 0)),
+        (x * sp.sign(x), np.sign),
+        (x * sp.Abs(x), lambda x: 2 * abs(x)),
+    ],
+    ids=str,
+)
+def test_a_bead_on_a_path_in_parts_has_the_mass_of_its_slope(path, slope, form):
+    """m (1 + f'(x)^2) x'' = ... on y = f(x)."""
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)))
+    path = zw.Holonomic("path", sp.Symbol("y", real=True) - path)
+    e = equations(
+        zw.Mechanism("bead", [zw.Body("bead", joints, mass=m)], constraints=[path]), ["x"], form=form
+    )
+    for at in (-0.7, 0.4):
+        found = e.evaluate({"m": 2.0, "x": at, "y": 0.0, "x_dot": 0.3})[0]
+        np.testing.assert_allclose(found, 2 * (1 + slope(at) ** 2), rtol=1e-14)

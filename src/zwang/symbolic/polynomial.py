@@ -17,6 +17,7 @@ import sympy as sp
 
 from zwang import scalar
 from zwang.errors import ZwangError
+from zwang.scalar.backend import common_backend
 from zwang.symbolic.sympy_backend import SymbolicBackend, plain
 from zwang.symbolic.sympy_types import as_expr
 
@@ -417,6 +418,9 @@ class ConditionBackend(scalar.Backend):
     """Selections by relations between polynomials, and logical operations on them."""
 
     def where(self, condition: Condition, x: Any, y: Any) -> Any:
+        backend = common_backend(x, y)
+        if backend.rank > self.rank:  # of dual numbers of polynomials
+            return backend.where(condition, x, y)
         pair = [readable(a) if type(a) is Polynomial else a for a in (x, y)]
         return condition.ring.atom(sp.sympify(SymbolicBackend.where(condition.relation, *pair), strict=True))
 
