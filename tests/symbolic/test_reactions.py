@@ -7,7 +7,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
-from zwang.errors import DescriptionError
+from zwang.errors import DescriptionError, ParameterError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.symbolic.equations import equations
 from zwang.symbolic.expression_forms import float_value
@@ -211,3 +211,41 @@ def test_actuators_on_tendons_have_their_generalised_forces():
     driven = forces["Actuator forward"]
     assert {s.name for s in driven.free_symbols} == {"forward"}
     assert sum(x != 0 for x in driven) == 2, "both wheels"
+
+
+def test_friction_at_both_ends_of_a_ladder_takes_the_power_of_its_closed_form():
+    """A ladder slides down a wall and out along a floor: five linear equations for the accelerations and both
+    normal forces, each of which the friction of the other changes.
+    """
+    m, g, L, J, on_floor, on_wall, w = 2.0, 9.81, 0.8, 0.4, 0.4, 0.5, -0.5
+    x, z, ph, N = sp.symbols("x z ph N", real=True)
+    joints = (zw.Prismatic("x", axis=X), zw.Prismatic("z", axis=Z), zw.Revolute("ph", axis=(0, 1, 0)))
+    constraints = [
+        zw.Holonomic("wall", x - L * sp.cos(ph)),
+        zw.Holonomic("floor", z - L * sp.sin(ph)),
+        zw.NonIdeal("on floor", "floor", {"x": -on_floor * N, "ph": on_floor * N * L * sp.sin(ph)}),
+        zw.NonIdeal("on wall", "wall", {"z": on_wall * N, "ph": on_wall * N * L * sp.cos(ph)}),
+    ]
+    ladder = zw.Mechanism(
+        "ladder", [zw.Body("ladder", joints, mass=m, inertia=(J, J, J))], gravity=(0, 0, -g),
+        constraints=constraints,
+    )  # fmt: skip
+    s, c = L * np.sin(0.9), L * np.cos(0.9)
+    rows = [[m, 0, 0, -1, on_floor], [0, m, 0, -on_wall, -1],
+            [0, 0, J, -s - on_wall * c, c - on_floor * s], [1, 0, s, 0, 0], [0, 1, -c, 0, 0]]  # fmt: skip
+    wall, floor = np.linalg.solve(rows, [0, -m * g, 0, -c * w * w, -s * w * w])[3:]
+    e = equations(ladder, ["ph"])
+    found = e.split_constraint_forces({"ph": 0.9, "x": c, "z": s, "ph_dot": w})
+    power = -on_floor * floor * (-2 * s * w) + on_wall * wall * 2 * c * w
+    assert wall > 0 and floor > 0 and found.nonideal_power == pytest.approx(power, rel=1e-12)
+    assert found.ideal_power == pytest.approx(0, abs=1e-12)
+
+
+def test_the_magnitude_of_the_force_of_a_joint_is_asked_for():
+    body = zw.Body("slide", zw.Prismatic("s", axis=X), mass=2.0)
+    m = zw.Mechanism("slide", [body], constraints=[zw.CoulombFriction("rubbing", 0.3, joint="s")])
+    e, known = equations(m), {"s": 0.0, "s_dot": 0.4}
+    with pytest.raises(ParameterError, match="N_s, the magnitude of the force of joint 's'"):
+        e.split_constraint_forces(known)
+    power = e.split_constraint_forces({**known, "N_s": 2.0 * 9.81}).nonideal_power
+    assert power == pytest.approx(-0.3 * 2.0 * 9.81 * 0.4)

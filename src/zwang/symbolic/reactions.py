@@ -12,7 +12,7 @@ import sympy as sp
 from zwang.constraint.body_loads import constraint_loads
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
-from zwang.errors import DescriptionError, SolveError
+from zwang.errors import DescriptionError, ParameterError, SolveError
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.symbolic import derivation
 from zwang.symbolic.derived_equations import DerivedEquations
@@ -43,15 +43,15 @@ class SplitForces:
 def split_constraint_forces(e: DerivedEquations, values: Mapping[Any, Any]) -> SplitForces:
     """The constraint forces on all bodies as numbers, and their ideal and non-ideal parts.
 
-    values: for all symbols, by symbol or by name; force magnitudes N_NAME that are not given are computed.
-    The non-ideal part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs without its square roots.
+    values: for all symbols, by symbol or by name; the magnitudes N_NAME of the forces of constraints that are
+    not given are computed, those of joints with friction must be given. The non-ideal part is
+    M B (B^T M B)^-1 B^T Q^c, the projector P_Bs without its square roots.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, IMECE 2021-72324, Eqs. 43-50.
+    Raises ParameterError for a missing value, and SolveError where the magnitudes do not converge.
     """
     known = {str(key): float(value) for key, value in values.items()}
     s, form = e._state, e._form
-    for name in e.symbols.force_magnitudes:
-        if f"N_{name}" not in known:
-            known[f"N_{name}"] = _force_magnitude(e, name, known)
+    known |= _force_magnitudes(e, known)
     applied = applied_wrenches(e._scalar_mechanism, e._motion, s.q, s.v, e._inputs)[0]
     mass, rhs = e.evaluate(known)
     X_dot = e._J @ s.v
@@ -72,24 +72,35 @@ def split_constraint_forces(e: DerivedEquations, values: Mapping[Any, Any]) -> S
     return SplitForces(total, ideal, nonideal, float(X_dot @ ideal), float(X_dot @ nonideal))
 
 
-def _force_magnitude(e: DerivedEquations, name: str, known: Mapping[str, float]) -> float:
-    """The magnitude N of a constraint's force, by fixed-point iteration over the non-ideal forces.
+def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[str, float]:
+    """The magnitudes N_NAME of constraint forces that are not given, all by one fixed-point iteration, since
+    the non-ideal force of one constraint may load another.
 
-    Raises SolveError if the iteration does not converge.
+    Raises ParameterError for that of a joint, and SolveError if the iteration does not converge.
     """
-    magnitude = 0.0
+    unknown = [name for name in e.symbols.force_magnitudes if f"N_{name}" not in known]
+    for name in unknown:
+        if name not in e.multipliers:
+            raise ParameterError(
+                f"values has no N_{name}, the magnitude of the force of joint {name!r}, which is computed "
+                "for constraints only; give it, such as that of the force of zw.joint_reactions"
+            )
+    if not unknown:
+        return {}
+    sizes = np.zeros(len(unknown))
     for _ in range(MAGNITUDE_ITERATIONS):
-        trial = {**dict.fromkeys((f"N_{n}" for n in e.symbols.force_magnitudes), 0.0), **known}
-        trial[f"N_{name}"] = magnitude
+        trial = dict(known) | {f"N_{name}": x for name, x in zip(unknown, sizes, strict=True)}
         mass, rhs = e.evaluate(trial)
         trial |= {x.name: a for x, a in zip(e.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
-        found = float(np.linalg.norm([float_value(x, trial) for x in matrix_entries(e.multipliers[name])]))
-        if abs(found - magnitude) <= 1e-14 * (1 + found):
-            return found
-        magnitude = found
+        rows = [matrix_entries(e.multipliers[name]) for name in unknown]
+        found = np.array([np.linalg.norm([float_value(x, trial) for x in row]) for row in rows])
+        if (np.abs(found - sizes) <= 1e-14 * (1 + found)).all():
+            return {f"N_{name}": float(x) for name, x in zip(unknown, found, strict=True)}
+        sizes = found
     raise SolveError(
-        f"the magnitude of the force of constraint {name!r} did not converge: "
-        "the non-ideal force that depends on it increases it too strongly; reduce its friction coefficient"
+        f"the magnitude of the force of {', '.join(f'constraint {name!r}' for name in unknown)} did not "
+        "converge: the non-ideal force that depends on it increases it too strongly; reduce its friction "
+        "coefficient"
     )
 
 
