@@ -493,3 +493,26 @@ def test_a_joint_carries_what_its_bodies_need():
     assert sp.simplify(torque[2] - tau + B * thd) == 0
     radial = force[0] * sp.cos(th) + force[1] * sp.sin(th)
     assert sp.simplify(radial + m * (l * thd**2 + g * sp.cos(th))) == 0
+
+
+@pytest.mark.parametrize("flag", ["equality", "constraint"])
+def test_constraints_that_the_options_disable_are_in_no_equations(flag):
+    """A particle in space with a knife edge, a guide and friction on it is a free particle."""
+    N, g, slides = sp.Symbol("N"), sp.Symbol("g"), [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    joints = tuple(zw.Prismatic(n, axis=a) for n, a in zip("xyz", slides, strict=True))
+    constraints = [
+        zw.Pfaffian("edge", {"z": 1, "x": -sp.Symbol("y")}),
+        zw.Holonomic("guide", sp.Symbol("x") - 1),
+        zw.NonIdeal("friction", "guide", {"y": -0.3 * N}),
+        zw.CoulombFriction("rough", 0.3, constraint="guide", sliding={"y": 1}),
+    ]
+    free = Mechanism("particle", [Body("particle", joints, mass=2)], gravity=(0, 0, -g))
+    m = free.replace(constraints=constraints, options=zw.Options(disabled=(flag,)))
+    e, expected = equations(m), equations(free)
+    assert e.speeds == expected.speeds and not e.symbols.force_magnitudes
+    assert (e.mass_matrix, e.right_hand_side) == (expected.mass_matrix, expected.right_hand_side)
+    assert zw.classify(m).degrees_of_freedom == 3
+    model = zw.linearize(m, [0, 1, 0], [1, 0, 0])
+    assert model.states == zw.linearize(free, [0, 1, 0]).states and len(model.states) == 6
+    q, v = zw.assemble(m.subs({"g": 9.81}), [0, 1, 0], [1, 0, 0])
+    assert q.tolist() == [0, 1, 0] and v.tolist() == [1, 0, 0]

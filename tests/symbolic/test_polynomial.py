@@ -177,7 +177,7 @@ def test_the_rolling_disc_is_that_of_the_textbooks():
         (x * sp.sign(x), np.sign),
         (x * sp.Abs(x), lambda x: 2 * abs(x)),
     ],
-    ids=str,
+    ids=["max", "parabola", "sign", "abs"],
 )
 def test_a_bead_on_a_path_in_parts_has_the_mass_of_its_slope(path, slope, form):
     """m (1 + f'(x)^2) x'' = ... on y = f(x)."""

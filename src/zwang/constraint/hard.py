@@ -60,13 +60,23 @@ def is_hard_constraint(constraint: Any) -> bool:
     return isinstance(constraint, (*VELOCITY_LEVEL, *LOOPS)) and constraint.softness is None
 
 
+def equality_enabled(mechanism: Mechanism) -> bool:
+    """Whether the options enable equality constraints."""
+    return not {"constraint", "equality"} & set(mechanism.options.disabled)
+
+
+def hard_constraints(mechanism: Mechanism) -> list[Any]:
+    """The hard equality constraints that the options enable."""
+    return [c for c in mechanism.constraints if is_hard_constraint(c)] if equality_enabled(mechanism) else []
+
+
 def acting_constraints(mechanism: Mechanism) -> tuple[Any, ...]:
     """The loops, couplings, formulas, and no-slip constraints of a mechanism that act.
 
     Those that the options disable, and those whose `active` is 0, have no effect. A symbol as `active` counts
     as 1. Force laws of constraints, `NonIdeal` and `CoulombFriction`, are not included.
     """
-    if {"constraint", "equality"} & set(mechanism.options.disabled):
+    if not equality_enabled(mechanism):
         return ()
     equalities = [c for c in mechanism.constraints if isinstance(c, (*VELOCITY_LEVEL, *LOOPS))]
     return tuple(c for c in equalities if not is_zero(getattr(c, "active", 1)))
@@ -81,10 +91,8 @@ def holonomic_violation(context: RowContext, constraint: Any) -> Violation:
 
 
 def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) -> VelocityLevelRows:
-    """Rows of all hard constraints of a mechanism, in order."""
-    forms = [
-        velocity_level_rows(mechanism, c, q, v, t) for c in mechanism.constraints if is_hard_constraint(c)
-    ]
+    """Rows of all hard constraints of a mechanism that the options enable, in order."""
+    forms = [velocity_level_rows(mechanism, c, q, v, t) for c in hard_constraints(mechanism)]
     if not forms:
         nothing = np.zeros(0, int)
         return VelocityLevelRows((), np.zeros((0, mechanism.nv), int), nothing, nothing, ())
@@ -100,13 +108,12 @@ def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) ->
 def velocity_level_rows_at(
     mechanism: Mechanism, q: Any, t: Any = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (k, nv), a (k,) and the violations g(q, t) (k,) of all hard constraints at q and t; velocity-level
-    rows have the violation 0.
+    """A (k, nv), a (k,) and the violations g(q, t) (k,) of all hard constraints that the options enable, at q
+    and t; velocity-level rows have the violation 0.
     """
-    forms: list[PfaffianForm] = []
-    for c in mechanism.constraints:
-        if not is_hard_constraint(c):
-            continue
+    nothing = np.zeros(0, int)
+    forms: list[PfaffianForm] = [(np.zeros((0, mechanism.nv), int), nothing, [])]
+    for c in hard_constraints(mechanism):
         if isinstance(c, VELOCITY_LEVEL):
             forms.append(_pfaffian_form(mechanism, c, q, t))
         else:
@@ -244,7 +251,7 @@ def depends_on_time(constraint: Any) -> bool:
 
 def rheonomic_constraints(mechanism: Mechanism) -> list[str]:
     """Names of the constraints that are enabled and depend on the time t."""
-    if {"constraint", "equality"} & set(mechanism.options.disabled):
+    if not equality_enabled(mechanism):
         return []
     kinds = (*VELOCITY_LEVEL, NonIdeal, CoulombFriction)
     return [c.name for c in mechanism.constraints if isinstance(c, kinds) and depends_on_time(c)]

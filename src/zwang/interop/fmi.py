@@ -26,6 +26,7 @@ from zwang.api.runs.error_controlled_rollout import continuous_dynamics
 from zwang.atomic import write_file
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.constraint.context import StepForm
+from zwang.constraint.hard import hard_constraints
 from zwang.constraint.limit import has_hard_limits
 from zwang.errors import FormatError, TraceError
 from zwang.interop.c99 import CLibrary, c_library, template, written
@@ -47,7 +48,6 @@ from zwang.kinematics import poses
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
-from zwang.simulation.constraint_stage import hard_constraints
 
 POSE, EXCHANGE_SENSORS = "frame_pose", "exchange_sensors"
 EARLIEST = (1980, 1, 1, 0, 0, 0)

@@ -24,6 +24,7 @@ from zwang.constraint.coulomb_friction import (
     solve_loads,
     with_friction_rows,
 )
+from zwang.constraint.hard import equality_enabled
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocity_rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
@@ -291,5 +292,5 @@ def _load(law: CoulombFriction, rows: Rows, state: BearingState | None, found: S
 
 
 def has_nonideal_constraints(mechanism: Mechanism) -> bool:
-    """Whether a constraint of the mechanism is non-ideal."""
-    return any(isinstance(c, NonIdeal) for c in mechanism.constraints)
+    """Whether a constraint of the mechanism is non-ideal, and the options enable it."""
+    return equality_enabled(mechanism) and any(isinstance(c, NonIdeal) for c in mechanism.constraints)

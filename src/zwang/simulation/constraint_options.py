@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.hard import equality_enabled
+from zwang.mechanism.constraints import CoulombFriction
 from zwang.mechanism.contact_pairs import ContactPair
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant
@@ -29,14 +32,16 @@ def describe_constraints(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(found)
 
 
+def with_acting_constraints(m: Mechanism) -> Mechanism:
+    """The mechanism without the constraints that its options disable."""
+    laws, equalities = coulomb_frictions(m), equality_enabled(m)
+    acting = [c for c in m.constraints if (c in laws if isinstance(c, CoulombFriction) else equalities)]
+    return m if len(acting) == len(m.constraints) else m.replace(constraints=acting)
+
+
 def is_constrained(mechanism: Mechanism) -> bool:
     """Whether anything may constrain the motion, so that each step solves Gauss's problem."""
     return bool(describe_constraints(mechanism))
-
-
-def equality_enabled(mechanism: Mechanism) -> bool:
-    """Whether the options enable equality constraints."""
-    return not {"constraint", "equality"} & set(mechanism.options.disabled)
 
 
 def contact_enabled(mechanism: Mechanism) -> bool:

@@ -19,7 +19,7 @@ from zwang.constraint.equality import LOOPS
 from zwang.constraint.hard import (
     VELOCITY_LEVEL,
     all_velocity_level_rows,
-    is_hard_constraint,
+    hard_constraints,
     velocity_level_rows_at,
 )
 from zwang.constraint.impact import closes_by_impact
@@ -32,7 +32,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, equal, logical_not, where
 from zwang.simulation.applied_forces import time_dependent_parts
 from zwang.simulation.constrained import BearingLoads, ConstrainedSolution, solve_constrained
-from zwang.simulation.constraint_options import describe_constraints, equality_enabled
+from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.solver_status import CONVERGED, solver_status
 from zwang.simulation.status import (
@@ -115,11 +115,6 @@ def constraint_model_of(
     independent = independent_velocities(mechanism, coordinate_reduction)
     weights, released = inverse_weights(mechanism), released_mechanism(mechanism)
     return ConstraintModel(mechanism, weights, step, independent, released)
-
-
-def hard_constraints(mechanism: Mechanism) -> list[Any]:
-    """The hard equality constraints that the options enable."""
-    return [c for c in mechanism.constraints if is_hard_constraint(c)] if equality_enabled(mechanism) else []
 
 
 def time_or_error(mechanism: Mechanism, t: Any) -> Any:

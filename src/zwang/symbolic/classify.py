@@ -18,7 +18,7 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along, dual_kind
 from zwang.api.arguments import validation
-from zwang.constraint.hard import depends_on_time, is_hard_constraint, velocity_level_rows
+from zwang.constraint.hard import depends_on_time, hard_constraints, velocity_level_rows
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
@@ -106,7 +106,7 @@ def classify(mechanism: Mechanism) -> Classification:
         )
     numbers, q = numeric_probe(mechanism)
     at = np.array([*q, TIME])
-    hard = [c for c in numbers.constraints if is_hard_constraint(c)]
+    hard = hard_constraints(numbers)
     closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at, numbers.nv)
     kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))

@@ -23,6 +23,7 @@ from zwang.mechanism.tendon_paths import side_is_inside
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import are_constant, is_zero
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_options import with_acting_constraints
 from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
@@ -164,6 +165,7 @@ def equations(
         )
     _check_wraps(mechanism)
     _check_actuators(mechanism)
+    mechanism = with_acting_constraints(mechanism)
     _warn_of_omissions(mechanism)
     if form == "expanded" and (measuring := _measuring_rotation_vectors(mechanism)):
         raise DescriptionError(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import sympy as sp
 
-from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
+from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.expression_forms import mechanism_in_scalars
@@ -38,7 +38,7 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     """
     numbers = kinematics_near(mechanism)
     generic = _near_home(numbers, 1.0)
-    if not any(is_hard_constraint(c) for c in numbers.constraints):
+    if not hard_constraints(numbers):
         return numbers, generic
     assembled = [_assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
     consistent = [q for q in assembled if q is not None]
@@ -77,7 +77,7 @@ def _assembled(numbers: Mechanism, q: np.ndarray) -> np.ndarray | None:
 
 def numeric_rows(numbers: Mechanism, q: np.ndarray) -> np.ndarray:
     """A (k, nv) of all hard constraints, in numbers."""
-    if not any(is_hard_constraint(c) for c in numbers.constraints):
+    if not hard_constraints(numbers):
         return np.zeros((0, numbers.nv))
     return np.array(velocity_level_rows_at(numbers, q, TIME)[0], dtype=float)
 

@@ -25,13 +25,14 @@ from zwang.api.analysis.linearize import (
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_value, stacked_values
 from zwang.api.compilation.programs import compile_function
-from zwang.constraint.hard import is_hard_constraint, velocity_level_rows_at
+from zwang.constraint.hard import hard_constraints, is_hard_constraint, velocity_level_rows_at
 from zwang.dynamics.crba import crba
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero, substitute, symbols_of
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.constraint_options import with_acting_constraints
 from zwang.simulation.controls import control_names
 from zwang.symbolic import typesetting
 from zwang.symbolic.expression_forms import CSEForm, Definition, mechanism_in_scalars
@@ -244,7 +245,7 @@ def symbolic_linear_model(
     outputs: Sequence[str] | None,
 ) -> SymbolicLinearModel:
     """The linear model of a mechanism with symbols, see `zw.linearize`. state: q, v, activation, control."""
-    m = mechanism
+    m = with_acting_constraints(mechanism)
     check_smooth(m)
     names, all_states = control_names(m), state_names(m)
     sizes = {"q": m.nq, "v": m.nv, "activation": len(activations(m)), "control": len(names)}
@@ -306,7 +307,7 @@ def _structure(
     """The structure at values of the symbols near 1. Raises StateError for a state off the constraints."""
     numbers = kinematics_near(m)
     q, v, z, u = (np.array([value_near(sp.sympify(x)) for x in part], dtype=float) for part in at)
-    if any(is_hard_constraint(c) for c in m.constraints):
+    if hard_constraints(m):
         A, a, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, time))
         residual = np.concatenate([violation, A @ v + a])
         if np.abs(residual).max() > CONSISTENT:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint
+from zwang.constraint.hard import all_velocity_level_rows, hard_constraints
 from zwang.constraint.independent_velocities import IndependentVelocity, velocity_row
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
@@ -80,12 +80,12 @@ def chosen_velocities(
     Raises UnknownNameError for an unknown velocity, and DescriptionError unless they are as many as the
     degrees of freedom and independent at the numeric probe.
     """
-    if speeds is None and not any(_is_restricting(c) for c in mechanism.constraints):
+    if speeds is None and not hard_constraints(mechanism):
         return list(mechanism.speed_names)
     numbers, q = probe
     A = numeric_rows(numbers, q)
     if rank(A) == mechanism.nv:
-        names = ", ".join(repr(c.name) for c in mechanism.constraints if is_hard_constraint(c))
+        names = ", ".join(repr(c.name) for c in hard_constraints(mechanism))
         raise DescriptionError(
             f"mechanism {mechanism.name!r} cannot move: its constraints ({names}) have {rank(A)} independent "
             f"rows for {mechanism.nv} velocities near its home configuration; remove a constraint, or, if "
@@ -114,11 +114,6 @@ def chosen_velocities(
             f"choose others, such as {[mechanism.speed_names[k] for k in independent_columns(A)]}"
         )
     return chosen
-
-
-def _is_restricting(c: Any) -> bool:
-    """Whether a constraint is hard, rather than soft or a prescribed force."""
-    return not hasattr(c, "forces") and getattr(c, "softness", None) is None
 
 
 def _name(speed: IndependentVelocity) -> str:

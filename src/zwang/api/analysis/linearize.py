@@ -28,7 +28,7 @@ from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.api.derivatives.step_derivatives import StateDerivatives, StepDerivatives
 from zwang.constraint.coulomb_friction import coulomb_frictions
-from zwang.constraint.hard import all_velocity_level_rows, is_hard_constraint, velocity_level_rows_at
+from zwang.constraint.hard import all_velocity_level_rows, hard_constraints, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
 from zwang.dynamics.crba import crba
 from zwang.errors import (
@@ -44,7 +44,7 @@ from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.constraint_stage import hard_constraints, largest_violations
+from zwang.simulation.constraint_stage import largest_violations
 from zwang.simulation.controls import control_names
 from zwang.simulation.impact_stage import has_hard_contacts
 
@@ -325,7 +325,7 @@ def constraint_gradients(m: Mechanism, q: Any, v: Any, t: Any) -> tuple[np.ndarr
     """A (k, nv) of all hard constraints, C (n, nv) of the holonomic ones, and the derivatives (k, nv) of
     A(q, t) v + a(q, t) by displacements dq; on any scalar.
     """
-    if not any(is_hard_constraint(c) for c in m.constraints):
+    if not hard_constraints(m):
         none = np.zeros((0, m.nv), int)
         return none, none, none
     rows = all_velocity_level_rows(m, q, v, t)

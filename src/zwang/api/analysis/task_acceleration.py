@@ -18,7 +18,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.programs import compile_function
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.constraint.context import row_context
-from zwang.constraint.hard import rows_of_constraint
+from zwang.constraint.hard import hard_constraints, rows_of_constraint
 from zwang.constraint.rows import Cone, Rows, concatenated, no_rows, rows_of_kind, scalar_array
 from zwang.constraint.rows_of_mechanism import is_idle
 from zwang.deprecation import renamed_arguments, renamed_attributes
@@ -32,7 +32,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated, validated_arguments
 from zwang.scalar import absolute, logical_or, maximum, where
 from zwang.simulation.constrained import gauss_problem
-from zwang.simulation.constraint_stage import hard_constraints
 from zwang.solver.solve import solve
 
 KEPT = 16  # compiled tasks

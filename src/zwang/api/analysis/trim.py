@@ -23,7 +23,12 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.collision import candidate_pairs
-from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, depends_on_time
+from zwang.constraint.hard import (
+    VelocityLevelRows,
+    all_velocity_level_rows,
+    depends_on_time,
+    hard_constraints,
+)
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
@@ -32,7 +37,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.constraint_stage import hard_constraints
 from zwang.simulation.controls import control_names
 
 ITERATIONS = 300

@@ -13,7 +13,7 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.closed_loops import closed_loop_motion
 from zwang.api.functions.function_table import MOTOR_FORCES
-from zwang.constraint.hard import is_hard_constraint
+from zwang.constraint.hard import equality_enabled, is_hard_constraint
 from zwang.errors import (
     DescriptionError,
     ParameterError,
@@ -24,7 +24,6 @@ from zwang.errors import (
 )
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
-from zwang.simulation.constraint_options import equality_enabled
 from zwang.simulation.quantities.prescribed_motion import (
     PrescribedMotionForces,
     enabled_rows,

@@ -13,6 +13,7 @@ from zwang.algebra.dual import derivative_along
 from zwang.api.runs.friction_modes import FrictionModes
 from zwang.constraint.context import StepForm
 from zwang.constraint.coulomb_friction import SlidingModes, coulomb_frictions
+from zwang.constraint.hard import hard_constraints
 from zwang.errors import SolveError
 from zwang.integrator.adaptive_step import (
     STAGNATED,
@@ -28,7 +29,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
 from zwang.simulation.constrained import has_nonideal_constraints
 from zwang.simulation.constraint_options import describe_constraints
-from zwang.simulation.constraint_stage import hard_constraints, held_velocity, stabilised
+from zwang.simulation.constraint_stage import held_velocity, stabilised
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import (
     EventOccurrence,

@@ -15,7 +15,7 @@ import numpy as np
 from zwang.algebra.rotations import skew, to_quaternion_generic
 from zwang.collision import Pair
 from zwang.constraint.context import RowContext
-from zwang.constraint.hard import is_hard_constraint, rolling_contact, rows_of_constraint
+from zwang.constraint.hard import equality_enabled, is_hard_constraint, rolling_contact, rows_of_constraint
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import is_idle
 from zwang.kinematics.poses import placement_pose
@@ -32,7 +32,6 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import divide, sqrt
-from zwang.simulation.constraint_options import equality_enabled
 from zwang.simulation.quantities.contact_forces import contact_labels, contact_states
 from zwang.solver.solution import Solution
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.norms import norm
-from zwang.constraint.hard import velocity_level_rows
+from zwang.constraint.hard import equality_enabled, velocity_level_rows
 from zwang.mechanism.constraints import (
     Connect,
     CoulombFriction,
@@ -23,7 +23,6 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.scalar import are_constant
-from zwang.simulation.constraint_options import equality_enabled
 
 LENGTHS = (Connect, Distance, Weld, NoSideSlip, Rolling)
 FORMULA = "as its formula"

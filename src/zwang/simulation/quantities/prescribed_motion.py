@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
+from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, hard_constraints
 from zwang.constraint.rows import rows_of_kind, scalar_array
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import rnea
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import absolute, is_zero, where
-from zwang.simulation.constraint_stage import hard_constraints
 from zwang.solver.coordinate_reduction import coordinate_reduction, forces_of
 
 ROUNDING = 1e-12  # entries of V below this are rounding
