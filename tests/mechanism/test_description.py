@@ -150,6 +150,33 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize(
+    ("joints", "mass", "formula", "law", "meanings"),
+    [
+        ("xy", "x", "y - x**2", None, "'x' .* 'h': it is a coordinate and a parameter"),
+        ("xy", "t", "y - x - t**2", None, "'t' .* the time and a parameter"),
+        ("ty", 2, "y - t**2", None, "'t' .* a coordinate and the time"),
+        (["x", "N"], 2, "N - x**2", "-0.3 * N", "'N' .* 'f': it is a coordinate and the magnitude"),
+        (["x", "x_dot"], 2, "x_dot - x**2", "-x_dot", "'x_dot' .* 'f': it is a coordinate and a velocity"),
+        ("xy", "x_dot", "y - x**2", "-x_dot", "'x_dot' .* 'f': it is a parameter and a velocity"),
+    ],
+)
+def test_names_in_formulas_have_one_meaning(joints, mass, formula, law, meanings):
+    """The value of a parameter would take the place of the coordinate or of the time in the formula."""
+
+    def mechanism(constraints):
+        slides = [zw.Prismatic(n, axis=a) for n, a in zip(joints, ((1, 0, 0), (0, 1, 0)), strict=True)]
+        bead = zw.Body("bead", tuple(slides), mass=sp.Symbol(mass) if isinstance(mass, str) else mass)
+        return zw.Mechanism("bead", [bead], constraints=constraints)
+
+    parsed = {name: sp.Symbol(name) for name in ("x", "y", "t", "N", "x_dot")}
+    guide = zw.Holonomic("h", sp.sympify(formula, parsed))
+    laws = [zw.NonIdeal("f", "h", {"x": sp.sympify(law, parsed)})] if law else []
+    with pytest.raises(DescriptionError, match=f"the symbol {meanings}.*rename"):
+        mechanism([guide, *laws])
+    assert mechanism([]).nv == 2  # files without formulas may have such names
+
+
 def test_fields_of_joints_with_several_coordinates():
     assert zw.Ball("b", limits=(0, 1)).limits == (0, 1)
     least = sp.Symbol("least")

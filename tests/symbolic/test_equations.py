@@ -344,12 +344,10 @@ def test_inputs_whose_names_are_preceded_by_u_stay_apart():
 
 
 def test_names_of_two_quantities_are_refused():
-    t, x, y = sp.symbols("t x y", real=True)
+    x, y = sp.symbols("x y", real=True)
     joints = [zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), Revolute("yaw", (0, 0, 1))]
     skate = Mechanism("skate", [Body("skate", joints, mass=1)], constraints=[zw.NoSideSlip("edge", "skate")])
     second = Body("second", Revolute("a_dot"), "bob", mass=1, inertia=(1, 1, 1))
-    crank = pendulum("t").replace(constraints=[zw.Holonomic("crank", x - t)], bodies=[
-        *pendulum("t").bodies, Body("block", zw.Prismatic("x"), mass=1)])  # fmt: skip
     wire = [zw.Holonomic("x", y - x**2), zw.CoulombFriction("guide", 0.2, joint="x"),
             zw.CoulombFriction("wire", 0.2, constraint="x", sliding={"x": 1})]  # fmt: skip
     bead = Mechanism("bead", [Body("bead", joints[:2], mass=1)], constraints=wire)
@@ -357,7 +355,6 @@ def test_names_of_two_quantities_are_refused():
         (pendulum(mass=sp.Symbol("a", positive=True)), None, "a"),
         (pendulum().replace(bodies=[*pendulum().bodies, second]), None, "a_dot"),
         (skate, [zw.PointSpeed("x", "skate"), "yaw"], "x"),
-        (crank, None, "t"),
         (bead, None, "N_x"),
     ):
         with pytest.raises(DescriptionError, match=f"the symbol '{name}' has two meanings"):

@@ -76,6 +76,10 @@ class Mechanism:
         consistency.check_options(self.options, where)
         put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         consistency.check_mechanism(self)
+        if any(isinstance(c, EXPRESSION_CONSTRAINTS) for c in self.constraints):
+            consistency.check_formula_names(
+                self.constraints, self.coordinate_names, self.speed_names, self.symbols
+            )
         if any(not is_zero(tendon.armature) for tendon in self.tendons):
             _ = self.tree  # raises DescriptionError for a tendon with armature on several branches
         if self.home is not None:
