@@ -90,7 +90,8 @@ def check_equations(
     expressions: a sequence of sp.Eq, or of expressions that should be zero; or a column matrix. Symbols are
     identified by name: coordinates have the names of joints, velocities NAME_dot, accelerations NAME_ddot; or
     they are functions of time and their derivatives, theta(t) and Derivative(theta(t), t). A `PointSpeed` u
-    has the symbols u and u_dot. speeds: the independent velocities, as in `equations`.
+    has the symbols u and u_dot. speeds: the independent velocities, as in `equations`. They are compared for
+    all values of the coordinates: dependent coordinates must not be eliminated by the constraints.
     Raises DescriptionError if there are not as many equations as degrees of freedom, for objects that are not
     equations, and for symbols and functions that the mechanism does not have.
     """
