@@ -168,7 +168,7 @@ def numeric_linear_model(
     _check_satisfied(m, configuration, velocity, time)
     if step is None:
         _check_continuous(m)
-    state = _State(compiled_on_one_thread(m), configuration, velocity, u, z, time, step, integrator)
+    state = _LinearisedState(compiled_on_one_thread(m), configuration, velocity, u, z, time, step, integrator)
     found = state.derivatives()
     if not (np.isfinite(found.A).all() and np.isfinite(found.B).all()):
         raise SimulationError(
@@ -191,7 +191,7 @@ def numeric_linear_model(
     )  # fmt: skip
 
 
-class _State(NamedTuple):
+class _LinearisedState(NamedTuple):
     """A state (q, v, z) with the control u at a time, and the step and integrator of a discrete model."""
 
     fast: CompiledMechanism
@@ -216,7 +216,7 @@ class _State(NamedTuple):
         T = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
         return (self.derivatives().A @ T @ np.linalg.inv(T[own]))[own]
 
-    def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _State:
+    def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
         """The state along its motion, to first order in dt [s]."""
         if isinstance(by, StateDerivatives):
             v_dot, z_dot = by.v_dot, by.z_dot
@@ -378,7 +378,9 @@ def _independent_rows(T: np.ndarray, rank: int, weights: np.ndarray) -> list[int
     return sorted(int(k) for k in order[:rank])
 
 
-def _outputs(state: _State, wanted: list[str], states: list[str]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def _outputs(
+    state: _LinearisedState, wanted: list[str], states: list[str]
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """The derivatives (p, N) and (p, nu) of the outputs by the whole state and all controls, and their
     names.
     """
