@@ -10,6 +10,7 @@ import sympy as sp
 
 from zwang import scalar
 from zwang.algebra.dual import Dual
+from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.verify import verify
@@ -19,6 +20,19 @@ from zwang.symbolic import sympy_backend  # noqa: F401  (registers the backend o
 
 INSIDE = [(0.5, 0.25), (0.75, 1.5), (0.125, 0.125)]
 ANYWHERE = [*INSIDE, (-0.75, 0.5), (-2.5, -1.25), (3.0, -0.5)]
+
+
+def quotients(x, y):
+    return [
+        x % y,
+        x // y,
+        *divmod(x, y),
+        2.5 % y,
+        2.5 // y,
+        *divmod(-2.5, y),
+        x % 0.25,
+        np.float64(-0.75) % y,
+    ]
 
 
 def truth(condition):
@@ -53,6 +67,7 @@ PRIMITIVES = {
     "logical_not": (lambda x, y: truth(scalar.logical_not(x < y)), ANYWHERE),
     "where": (lambda x, y: scalar.where(x < y, x * x, 2 * y), ANYWHERE),
     "operators": (lambda x, y: -x + y * 2 - x / 4 + x**2 / (1 + y * y), ANYWHERE),
+    "modulo": (lambda x, y: x % y + 8 * (x // y) + 2.5 % y - 8 * (-3 // x) + divmod(y, 0.5)[1], ANYWHERE),
     "for_each": (lambda x, y: scalar.for_each([0.5, -1.0, 2.0], lambda t, c: c * x + t, y), ANYWHERE),
     "cond": (lambda x, y: scalar.cond(x < y, lambda z: z * y, lambda z: z - y, x), ANYWHERE),
     "without_derivatives": (
@@ -138,6 +153,31 @@ def test_compiled_equals_float(name, dtype, ulps):
         got[:, 0], expected(name), rtol=ulps * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny
     )
     np.testing.assert_array_equal(got, [fast(world) for world in worlds])
+
+
+def test_remainders_are_those_of_pythons_floats():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(500, 2)) * [20, 1], rng.integers(-40, 40, (500, 2)) / 8])
+    points = points[points[:, 1] != 0]
+    program = trace(lambda p: quotients(p[0], p[1]), {"p": (2,)})
+    expected = np.array([quotients(*point) for point in points.tolist()])
+    for found in (
+        interpret(program, {"p": points})["out"],
+        CompiledFunction(optimise(program), threads=1)(points),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    angle = np.array([-9.0, -np.pi, 0.0, 3.0, 3.2, 9.0])
+    wrapped = trace(lambda q: (q + np.pi) % (2 * np.pi) - np.pi, {"q": (6,)})
+    expected = np.arctan2(np.sin(angle), np.cos(angle))
+    np.testing.assert_allclose(interpret(wrapped, {"q": angle})["out"], expected, atol=1e-14)
+
+
+def test_the_derivatives_of_a_remainder():
+    program = trace(lambda p: jacobian([p[0] % p[1], p[0] // p[1]], p), {"p": (2,)})
+    for x, y in ANYWHERE:
+        slopes = [[1, -(x // y)], [0, 0]]
+        np.testing.assert_array_equal(interpret(program, {"p": [x, y]})["out"].reshape(2, 2), slopes)
+        assert (Dual(x, 1.0) % Dual(y, 0.0)).derivative == 1 and (x % Dual(y, 1.0)).derivative == -(x // y)
 
 
 @pytest.mark.parametrize("name", sorted(set(PRIMITIVES) - CONTROL))

@@ -164,6 +164,10 @@ def test_the_line_of_an_error_in_a_primitive_is_that_of_the_users_code():
         (lambda x: [x[0] < 1], "where"),
         (lambda x: ["text"], "str"),
         (lambda x: scalar.table([1.0, 2.0])[x[0]], "lane"),
+        (lambda x: np.tanh(x), r"test_trace\.py, line \d+: .*np\.tanh.*zwang\.scalar"),
+        (lambda x: np.linalg.norm(np.cosh(x)), r"test_trace\.py, line \d+: .*np\.cosh.*zwang\.scalar"),
+        (lambda x: np.hypot(x[0], x[1]), r"test_trace\.py, line \d+: .*np\.hypot.*zwang\.scalar"),
+        (lambda x: np.isfinite(x[0]), r"test_trace\.py, line \d+: .*np\.isfinite.*zwang\.scalar"),
     ],
 )
 def test_code_that_needs_the_value_is_rejected_with_advice(function, advice):

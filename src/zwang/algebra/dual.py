@@ -15,6 +15,7 @@ import numpy as np
 
 from zwang import scalar
 from zwang.scalar import cos, divide, exp, log, sin, sqrt
+from zwang.scalar.primitives import floored_division
 
 
 class Dual:
@@ -100,6 +101,24 @@ class Dual:
 
     def __pow__(self, exponent: Any) -> Any:
         return scalar.power(self, exponent)
+
+    def __divmod__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(self, other)[0]
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(other, self)[0]
+
+    def __mod__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(self, other)[1]
+
+    def __rmod__(self, other: Any) -> Any:
+        return NotImplemented if self._parts(other) is None else floored_division(other, self)[1]
 
     def __abs__(self) -> Any:
         return scalar.absolute(self)

@@ -147,6 +147,18 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return backend_of(condition).where(condition, x, y)
 
 
+def floored_division(x: Any, y: Any) -> tuple[Any, Any]:
+    """x // y and x % y, as Python's divmod of floats: the remainder has the sign of y.
+
+    Where x / y rounds to a whole number the remainder may be 0 instead of almost y. inf and nan are as for
+    `divide`.
+    """
+    whole = floor(divide(x, y))
+    rest = x - y * whole
+    passed = less(rest * y, 0)  # the quotient was rounded up
+    return where(passed, whole - 1, whole), where(passed, rest + y, rest)
+
+
 # ------------------------------------------------------------------------------ constants, symbols
 
 

@@ -18,6 +18,7 @@ from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 from zwang import scalar
 from zwang.errors import ParameterError
 from zwang.mechanism.numbers import LARGEST_INTEGER
+from zwang.scalar.primitives import floored_division
 
 LARGEST_BITS = 100_000  # of a number in a document
 
@@ -231,6 +232,7 @@ _PRIMITIVES: dict[Any, Callable[..., Any]] = {
     sp.tan: scalar.tan, sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2,
     sp.exp: scalar.exp, sp.log: scalar.log,
     sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: _sign,
+    sp.Mod: lambda x, y: floored_division(x, y)[1],
     sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
     sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal,
     sp.Ne: scalar.not_equal, sp.StrictGreaterThan: lambda a, b: scalar.less(b, a),

@@ -10,7 +10,17 @@ import numpy as np
 
 from zwang import scalar
 from zwang.compiler.frontend import traced_control_flow
-from zwang.compiler.ir.graph import RULES, Graph, Index, Node, Real, Truth, number_or_real, user_line
+from zwang.compiler.ir.graph import (
+    RULES,
+    Graph,
+    Index,
+    Node,
+    Real,
+    Truth,
+    named_numpy_errors,
+    number_or_real,
+    user_line,
+)
 from zwang.compiler.ir.lower import lower
 from zwang.compiler.ir.node_rules import bounds, check_bounds, gather_table
 from zwang.compiler.ir.program import Port, Program
@@ -244,13 +254,14 @@ def trace(
 
     The operations of the program are those of the function in the same order, with common subexpressions
     shared and constants folded by `ir.node_rules`. Raises TraceError, which names the line of the function,
-    where Python needs the number of a traced value or where an output is not a number.
+    where Python needs the number of a traced value, where NumPy has a function that traced values do not, or
+    where an output is not a number.
     """
     graph = Graph()
     shapes = {name: _shape(shape) for name, shape in inputs.items()}
     arrays = [_input(graph, number, shape) for number, shape in enumerate(shapes.values())]
     values = CarriedValues(graph, len(shapes))
-    with scalar.use_backend(TraceBackend(graph, unroll, holds)):
+    with scalar.use_backend(TraceBackend(graph, unroll, holds)), named_numpy_errors():
         outputs = named_outputs(function(*arrays, carried=values) if carried else function(*arrays))
     if values.total:
         _check_carried(carried, values, shapes, outputs)

@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from zwang.errors import TraceError
+from zwang.scalar.primitives import floored_division
 
 RULES: dict[str, Callable[..., Any]] = {}
 """For each operation of the program its rule, a function from nodes or numbers to a node or a number."""
@@ -91,8 +96,11 @@ def refuse(what: str, instead: str) -> NoReturn:
     raise TraceError(f"{user_line()}: {what}. Use {instead}.")
 
 
-def user_line() -> str:
-    """File, line number and text of the innermost frame outside the compiler, zwang.scalar and NumPy."""
+def user_line(frame: FrameType | None = None) -> str:
+    """File, line number and text of the innermost frame outside the compiler, zwang.scalar and NumPy.
+
+    frame: where the search begins, by default the caller.
+    """
     compiler = Path(__file__).parents[1]
     own = (
         str(compiler),
@@ -100,12 +108,29 @@ def user_line() -> str:
         str(Path(np.__file__).parent),
         "<__array_function__",
     )
-    frame = sys._getframe(1)
+    frame = frame or sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back
     name, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(name, line).strip()
     return f"{name}, line {line}" + (f": {text}" if text else "")
+
+
+@contextmanager
+def named_numpy_errors() -> Iterator[None]:
+    """Context in which NumPy's errors about functions that traced values do not have become TraceErrors."""
+    try:
+        yield
+    except (TypeError, AttributeError) as error:
+        if isinstance(error, TraceError) or not (
+            isinstance(getattr(error, "obj", None), Node) or "ufunc" in str(error)
+        ):
+            raise
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        raise TraceError(
+            f"{user_line(frame)}: a function that traced values do not have ({error}). Write it with "
+            "Python's operators and the functions of zwang.scalar, such as exp, sqrt, atan2 and where."
+        ) from error
 
 
 class Graph:
@@ -258,6 +283,18 @@ def number_or_real(value: Any) -> Any:
     return NotImplemented
 
 
+def _divided(choose: Callable[[tuple[Any, Any]], Any], swapped: bool = False) -> Any:
+    """An operator of reals and indices that chooses of the floored quotient and its remainder."""
+
+    def operator(self: Node, other: Any) -> Any:
+        mine, other = number_or_real(self), number_or_real(other)
+        if other is NotImplemented:
+            return NotImplemented
+        return choose(floored_division(other, mine) if swapped else floored_division(mine, other))
+
+    return operator
+
+
 def _ruled(name: str) -> Any:
     """A method that applies a rule, for NumPy functions on object arrays: np.sin calls x.sin()."""
 
@@ -276,6 +313,9 @@ class Real(Node):
     __sub__, __rsub__ = _binary("sub"), _binary("sub", swapped=True)
     __mul__, __rmul__ = _binary("mul"), _binary("mul", swapped=True)
     __truediv__, __rtruediv__ = _binary("div"), _binary("div", swapped=True)
+    __floordiv__, __rfloordiv__ = _divided(itemgetter(0)), _divided(itemgetter(0), swapped=True)
+    __mod__, __rmod__ = _divided(itemgetter(1)), _divided(itemgetter(1), swapped=True)
+    __divmod__, __rdivmod__ = _divided(tuple), _divided(tuple, swapped=True)
     __pow__, __rpow__ = _binary("pow"), _binary("pow", swapped=True)
     __lt__, __le__ = _binary("lt"), _binary("le")
     __gt__, __ge__ = _binary("lt", swapped=True), _binary("le", swapped=True)
@@ -326,6 +366,10 @@ class Index(Node):
     """A traced integer that all lanes share: a loop index, or an integer expression of loop indices."""
 
     __slots__ = ()
+
+    __floordiv__, __rfloordiv__ = Real.__floordiv__, Real.__rfloordiv__
+    __mod__, __rmod__ = Real.__mod__, Real.__rmod__
+    __divmod__, __rdivmod__ = Real.__divmod__, Real.__rdivmod__
 
     def as_real(self) -> Real:
         """The real number equal to this index."""
