@@ -144,6 +144,29 @@ def test_a_hanging_four_bar_swings_at_its_closed_form_frequency():
     assert model.A[0, 0] == model.A[1, 1] == 0 and model.A[0, 1] == 1
 
 
+def test_undamped_poles_have_the_same_order_at_all_points():
+    """A spring pendulum on a free turntable: two rigid-body poles, and +-i sqrt(k / m - w^2 + 4 w^2 m r^2 / J)
+    with the angular momentum of J = 1 + m r^2.
+    """
+    m, l, k, w = sp.symbols("m l k w", positive=True)
+    bodies = [
+        zw.Body("table", zw.Revolute("turn", (0, 0, 1)), mass=1, inertia=(1, 1, 1)),
+        zw.Body("mass", zw.Prismatic("slide", (1, 0, 0)), "table", mass=m),
+    ]
+    table = zw.Mechanism("governor", bodies, gravity=(0, 0, 0), forces=[zw.Spring("slide", k, rest=l)])
+    model = zw.linearize(table, [0, k * l / (k - m * w**2)], [w, 0])
+    values = {"m": 0.5, "l": 0.2, "w": 1.5, "k": np.linspace(2, 30, 300)}
+    radius = values["k"] * 0.2 / (values["k"] - 0.5 * 1.5**2)
+    J = 1 + 0.5 * radius**2
+    swing = np.sqrt(values["k"] / 0.5 - 1.5**2 + 4 * 1.5**2 * 0.5 * radius**2 / J)
+    poles = model.poles(values)
+    assert np.abs(poles.real).max() < 1e-9
+    np.testing.assert_allclose(poles.imag, np.stack([-swing, 0 * J, 0 * J, swing], axis=1), atol=1e-9)
+    np.testing.assert_allclose(
+        model.at({**values, "k": 10.0}).poles, model.poles({**values, "k": 10.0}), atol=1e-9
+    )
+
+
 def spinning_top() -> zw.Mechanism:
     """A ball joint with an eccentric mass, a rotor and an actuator with an activation."""
     m, c = sp.symbols("m c")

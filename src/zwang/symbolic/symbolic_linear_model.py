@@ -20,6 +20,7 @@ from zwang.api.analysis.linearize import (
     independent_states,
     is_steady,
     number_of_name,
+    ordered_poles,
     state_names,
 )
 from zwang.api.arguments import validation
@@ -136,7 +137,8 @@ class SymbolicLinearModel:
         return LinearMatrices(*self._compiled(NAMES, params))
 
     def poles(self, params: Parameters) -> np.ndarray:
-        """The eigenvalues (..., n) of A by decreasing real part, of many points at once.
+        """The eigenvalues (..., n) of A by decreasing real part, of many points at once, and by imaginary part
+        where the real parts differ by rounding errors only.
 
         params: as for `matrices`. Where entries of A that are zero for all values divide it into blocks, the
         eigenvalues are those of the blocks on its diagonal. Whether the motion is steady is not checked,
@@ -145,8 +147,7 @@ class SymbolicLinearModel:
         (A,) = self._compiled(("A",), params)
         parts = [_eigenvalues(A[..., block, :][..., block]) for block in self._blocks]
         values = np.concatenate([np.zeros((*A.shape[:-2], 0)), *parts], axis=-1)
-        order = np.lexsort((values.imag, -values.real), axis=-1)
-        return np.take_along_axis(values, order, axis=-1)
+        return ordered_poles(values)
 
     def at(self, params: Parameters) -> LinearModel:
         """The `LinearModel` for one value of each symbol.

@@ -53,6 +53,18 @@ RANK = 1e-9  # singular values below this, relative to the largest, count as zer
 SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
 DISPLACEMENT = 1e-3  # [rad or m] along the motion, over which A is compared
 STEADY = 1e-4  # relative change of A for each rad or m of the motion, up to which it counts as constant
+POLE_DECIMALS = 10  # of real parts, relative to the largest modulus, that order poles
+
+
+def ordered_poles(poles: np.ndarray, *, discrete: bool = False) -> np.ndarray:
+    """`poles` (..., n) by decreasing real part, or modulus if `discrete`; by imaginary part where those differ
+    by rounding errors only.
+    """
+    modulus = np.abs(poles)
+    largest = modulus.max(axis=-1, keepdims=True, initial=0)
+    size = (modulus if discrete else poles.real) / np.where(largest > 0, largest, 1)
+    order = np.lexsort((poles.imag, -np.round(size, POLE_DECIMALS)), axis=-1)
+    return np.take_along_axis(poles, order, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class LinearModel:
 
     @property
     def poles(self) -> np.ndarray:
-        """The eigenvalues (n,) of A, by decreasing real part, and modulus for a discrete model.
+        """The eigenvalues (n,) of A, ordered as by `ordered_poles`.
 
         Gives a SimulationWarning for a motion that is not `steady`: its poles depend on the choice of states,
         and say nothing about stability.
@@ -99,9 +111,7 @@ class LinearModel:
                 SimulationWarning,
                 stacklevel=2,
             )
-        values = np.linalg.eigvals(self.A)
-        size = values.real if self.step is None else np.abs(values)
-        return values[np.lexsort((values.imag, -size))]
+        return ordered_poles(np.linalg.eigvals(self.A), discrete=self.step is not None)
 
     def frequency_response(self, frequencies: npt.ArrayLike) -> np.ndarray:
         """The complex amplitudes (k, p, m) of the outputs for inputs of amplitude one, at frequencies (k,)
