@@ -207,7 +207,7 @@ def _deflection(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
 
 def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray:
     """Displacement of a ball or free joint from home: (translation,) rotation vector in body axes."""
-    home = np.array((mechanism.home or mechanism.neutral)[joint.q])
+    home = np.array((mechanism.home or mechanism.exact_neutral)[joint.q])
     now = q[joint.q]
     w, x, y, z = home[-4:]
     rotation = rotations.logarithm(rotations.multiply(np.array([w, -x, -y, -z]), now[-4:]))

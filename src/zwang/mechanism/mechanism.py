@@ -151,7 +151,15 @@ class Mechanism:
 
     @cached_property
     def neutral(self) -> tuple[Number, ...]:
-        """The configuration in which every joint is at its reference (quaternions: identity), (nq,)."""
+        """The configuration in which every joint is at its reference (quaternions: identity), (nq,).
+
+        Its numbers are floats, so that other values can be put into an array of them.
+        """
+        return tuple(float(x) if isinstance(x, int) else x for x in self.exact_neutral)
+
+    @cached_property
+    def exact_neutral(self) -> tuple[Number, ...]:
+        """The neutral configuration (nq,) for equations on paper, in which 0 and 1 are integers."""
         return tuple(x for j in self.joints for x in _neutral(j.joint))
 
     def joint(self, name: str) -> JointIndex:
