@@ -390,6 +390,7 @@ def test_joints_have_names_kinds_and_slices():
     ]
     assert m.coordinate_names[3] == "base.qw" and m.coordinate_names[7] == "hip"
     assert m.neutral == (0, 0, 0, 1, 0, 0, 0, 0)
+    assert all(isinstance(x, float) for x in m.neutral)  # of which an array takes other values
 
 
 def test_a_mechanism_is_immutable_and_comparable():

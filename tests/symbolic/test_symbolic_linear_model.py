@@ -145,7 +145,7 @@ def test_a_hanging_four_bar_swings_at_its_closed_form_frequency():
 
 
 def test_undamped_poles_have_the_same_order_at_all_points():
-    """A spring pendulum on a free turntable: two rigid-body poles, and +-i sqrt(k / m - w^2 + 4 w^2 m r^2 / J)
+    """A spring pendulum on a free turntable: two poles at 0, and +-i sqrt(k / m - w^2 + 4 w^2 m r^2 / J)
     with the angular momentum of J = 1 + m r^2.
     """
     m, l, k, w = sp.symbols("m l k w", positive=True)

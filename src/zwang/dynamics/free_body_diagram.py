@@ -93,7 +93,9 @@ def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> Fr
         J = placement_jacobian(tree, poses, tree.placement(body.name))
         velocities += [R.T @ (J[:3] @ v), R.T @ (J[3:] @ v)]
     links = tuple(tree.placement(body.name).link for body in mechanism.bodies)
-    return FreeBodyDiagram(freed, np.array(freed.exact_neutral), np.concatenate(velocities), links, body_poses)
+    return FreeBodyDiagram(
+        freed, np.array(freed.exact_neutral), np.concatenate(velocities), links, body_poses
+    )
 
 
 def _freed_body(body: Body, pose: Pose) -> Body:

@@ -31,7 +31,12 @@ from zwang.mechanism.type_validation import validated
 @validated
 @dataclass(frozen=True)
 class Frame:
-    """A named frame fixed to a body, for example of a tool, a sensor or an MJCF site."""
+    """A named frame fixed to a body, for example of a tool, a sensor or an MJCF site.
+
+    position [m], orientation: pose of the frame in the frame of `body`; orientation as a rotation matrix
+    (3, 3), whose columns are the axes of the frame, or as a quaternion (w, x, y, z).
+    Raises DescriptionError for an orientation that is no rotation.
+    """
 
     name: str
     body: str = "world"

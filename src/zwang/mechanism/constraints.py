@@ -58,7 +58,13 @@ def checked_switch(value: Any, softness: Softness | None, where: str) -> Number:
 @validated
 @dataclass(frozen=True)
 class Connect:
-    """Two points coincide, as in a ball joint that closes a kinematic loop."""
+    """Two points coincide, as in a ball joint that closes a kinematic loop.
+
+    a, b: the points, each as (name of the body, position [m] in the axes of that body); "world" is the fixed
+    body. softness: None for a hard constraint. active: 1, or 0 for one that does not act; a soft constraint
+    may be switched by a parameter.
+    Raises DescriptionError for points in another form.
+    """
 
     name: str
     a: Point
@@ -111,7 +117,10 @@ class Weld:
 @validated
 @dataclass(frozen=True)
 class Distance:
-    """The distance of two points is constant: `length` [m]."""
+    """The distance of two points is constant: `length` [m].
+
+    a, b, softness, active: as for `Connect`. Raises DescriptionError for a negative length.
+    """
 
     name: str
     a: Point
@@ -274,9 +283,11 @@ class NonIdeal:
 
     forces: generalised forces by the name of the generalised velocity. Besides those of `Holonomic`, symbols
     can be `NAME_dot`, the generalised velocity NAME, and `N`, the magnitude of the ideal force of
-    `constraint`: sqrt(sum of lambda_i^2) over its rows, in the presence of this non-ideal force. Coulomb
-    friction of a bead on a horizontal ring, for example, is {"x": -mu N x_dot / speed, "y": -mu N y_dot /
-    speed}. Components along the constraint directions are balanced by the ideal constraint force.
+    `constraint`: sqrt(sum of lambda_i^2) over its rows, in the presence of this non-ideal force. It is in
+    newtons if the gradient of each row has unit length: the ring x^2 + y^2 = R^2 has N in newtons as
+    sqrt(x^2 + y^2) - R, and 2 R times less as x^2 + y^2 - R^2. Coulomb friction of a bead on that ring, for
+    example, is {"x": -mu N x_dot / speed, "y": -mu N y_dot / speed}. Components along
+    the constraint directions are balanced by the ideal constraint force.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, "A projection-based derivation of the equations of motion
     for the moving frame method", IMECE2021-72324, Eqs. 47-50; Udwadia, Kalaba, Int. J. Non-Linear Mech. 37
     (2002) 1079.

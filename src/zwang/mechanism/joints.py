@@ -228,7 +228,11 @@ def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
 @validated
 @dataclass(frozen=True)
 class Revolute(MovingJoint):
-    """A revolute joint: rotation about `axis` by the angle q [rad]."""
+    """A revolute joint: rotation about `axis` by the angle q [rad].
+
+    position [m]; armature [kg m^2]; limits, reference [rad]; velocity_limit [rad/s]; effort_limit,
+    actuator_range, friction [N m]: see `zwang.mechanism.joints.Joint`.
+    """
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:
@@ -238,7 +242,11 @@ class Revolute(MovingJoint):
 @validated
 @dataclass(frozen=True)
 class Prismatic(MovingJoint):
-    """A prismatic joint: translation along `axis` by q [m]."""
+    """A prismatic joint: translation along `axis` by q [m].
+
+    position [m]; armature [kg]; limits, reference [m]; velocity_limit [m/s]; effort_limit, actuator_range,
+    friction [N]: see `zwang.mechanism.joints.Joint`.
+    """
 
     @property
     def elementary_joints(self) -> tuple[ElementaryJoint, ...]:

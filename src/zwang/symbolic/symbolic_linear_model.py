@@ -137,8 +137,8 @@ class SymbolicLinearModel:
         return LinearMatrices(*self._compiled(NAMES, params))
 
     def poles(self, params: Parameters) -> np.ndarray:
-        """The eigenvalues (..., n) of A by decreasing real part, of many points at once, and by imaginary part
-        where the real parts differ by rounding errors only.
+        """The eigenvalues (..., n) of A by decreasing real part, of many points at once; where the real parts
+        differ by rounding errors only, by imaginary part.
 
         params: as for `matrices`. Where entries of A that are zero for all values divide it into blocks, the
         eigenvalues are those of the blocks on its diagonal. Whether the motion is steady is not checked,

@@ -57,8 +57,8 @@ POLE_DECIMALS = 10  # of real parts, relative to the largest modulus, that order
 
 
 def ordered_poles(poles: np.ndarray, *, discrete: bool = False) -> np.ndarray:
-    """`poles` (..., n) by decreasing real part, or modulus if `discrete`; by imaginary part where those differ
-    by rounding errors only.
+    """`poles` (..., n) by decreasing real part, or modulus if `discrete`; where those differ by rounding
+    errors only, by imaginary part.
     """
     modulus = np.abs(poles)
     largest = modulus.max(axis=-1, keepdims=True, initial=0)
