@@ -472,6 +472,7 @@ def test_the_name_of_a_keyframe_is_a_start_with_controls_and_mocap_poses():
         (lambda: zw.Worlds(walker()).step(substeps=0), ArgumentError, "substeps"),
         (lambda: zw.Worlds(walker()).step(substeps=1.5), ArgumentError, "substeps"),
         (lambda: zw.Worlds(walker(), 3).reset([3]), ArgumentError, "mask"),
+        (lambda: zw.Worlds(walker(), 4).reset([1, 0, 0, 1]), ArgumentError, "dtype=bool"),
         (lambda: zw.Worlds(walker(), 3).reset([True, False]), ShapeError, "mask"),
         (lambda: zw.Worlds(walker(), 3).reset([0], q=np.zeros((2, 9))), ShapeError, "q"),
         (lambda: zw.Worlds(walker()).set(q=np.full(9, np.nan)), StateError, "q"),

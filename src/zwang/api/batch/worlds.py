@@ -540,6 +540,11 @@ class Worlds:
                 f"mask must hold truth values, one for each of the {self.count} worlds, or numbers of worlds "
                 f"0 ... {self.count - 1}; it is {str(mask)[:60]}"
             )
+        if len(np.unique(given)) < len(given):
+            raise ArgumentError(
+                f"mask repeats numbers: {str(mask)[:60]}; give each number once, or a mask of truth "
+                "values: np.asarray(mask, dtype=bool)"
+            )
         return given.astype(int)
 
     def _initial_rows(self, n: int, q: Any, v: Any) -> InitialState:
