@@ -289,10 +289,13 @@ PROBLEMS = {"cart_pole": cart_pole, "acrobot": acrobot, "furuta": furuta, "trot"
 
 def main():
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=", ".join(PROBLEMS))
     parser.add_argument("--short", action="store_true", help="one second of the trot, 0.2 s of the balance")
     given = parser.parse_args()
     for name in given.problems:
+        if name not in PROBLEMS:
+            parser.error(f"{name!r} is no problem; the problems are {', '.join(PROBLEMS)}")
+    for name in given.problems or PROBLEMS:
         print(name)
         problem = trot(1.0) if name == "trot" and given.short else PROBLEMS[name]()
         fast = zw.compile(problem.mechanism)

@@ -70,3 +70,11 @@ def test_the_humanoid_keeps_its_balance_by_replanning(motions):
     options = {"step": problem.step, "integrator": problem.integrator, "progress": False}
     fallen = zw.simulate(pushed, problem.q, duration=1.2, control=hold, **options)
     assert fallen.q.values[0, -1, 2] < 0.7
+
+
+def test_an_unknown_problem_is_refused_with_the_names_of_all(motions, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["trajectory_optimisation.py", "furuta", "quadruped"])
+    with pytest.raises(SystemExit):
+        motions.main()
+    told = capsys.readouterr().err
+    assert all(name in told for name in ("'quadruped'", *motions.PROBLEMS))
