@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 import zwang as zw
 from zwang.errors import ArgumentError, ShapeError, SimulationError, UnknownNameError, ZwangWarning
 from zwang.scalar import sin, sqrt
-from zwang.simulation.events import StepPath
+from zwang.simulation.step_path import StepPath
 
 G = 9.81
 WAYS = [
@@ -132,7 +132,7 @@ def test_the_path_between_steps_lies_on_the_manifold_and_has_fourth_order():
     errors = []
     for h in (0.02, 0.01):
         middle, end = (fast.step(q0, v0, np.zeros(3), step=size, integrator="rk4") for size in (h / 2, h))
-        q, v = StepPath(top.tree, h, False, q0, v0, end.q, end.v).at(0.5)
+        q, v = StepPath(top.tree, h, 0.0, q0, v0, end.q, end.v).at(0.5)
         assert np.linalg.norm(q) == pytest.approx(1)
         errors.append([np.abs(q - middle.q).max(), np.abs(v - middle.v).max()])
     ratios = np.log2(np.divide(*errors))
@@ -257,3 +257,121 @@ def test_an_event_without_a_value_is_told(way):
         found = run_of(thrown(), [0, 1.0], [0, 4.0], duration=0.5, events={"rise": rise}, **way)
     if way["integrator"] in ("euler", "rk4"):  # the steps of the others reach beyond the crossing
         assert found.event_time.values[0, 0] == pytest.approx([(4.0 - 2.25) / G], abs=1e-9)
+
+
+def ball(restitution, gravity=G, ceiling=None):
+    """A ball whose height above a hard floor is z, with a hard ceiling or none."""
+    surface = zw.Surface(hard=True, restitution=restitution, condim=1)
+    walls = [zw.Plane(surface=surface)]
+    if ceiling is not None:
+        down = ((1, 0, 0), (0, -1, 0), (0, 0, -1))
+        walls.append(zw.Plane(position=(0, 0, ceiling + 0.2), orientation=down, surface=surface))
+    body = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), position=(0, 0, 0.1), mass=1,
+                   geometry=[zw.Sphere(0.1, surface=surface)])  # fmt: skip
+    return zw.Mechanism("ball", [body], geometry=walls, gravity=(0, 0, -gravity))
+
+
+def occurrences(run, event, world=0):
+    found = run.event_time.sel(event=event).values[world]
+    return found[np.isfinite(found)]
+
+
+LANDING = {
+    "landing": zw.Event(sp.Symbol("z"), direction=-1),
+    "rising": zw.Event(sp.Symbol("z"), direction=1),
+    "impact": zw.Event(sp.Symbol("z_dot"), direction=1),
+    "top": zw.Event(lambda t, q, v: float(v[0]), direction=-1),
+    "third": zw.Event(sp.Symbol("z"), terminal=3),
+}
+
+
+@pytest.mark.parametrize(
+    "e, way",
+    [
+        (0.8, {"integrator": "rk4"}),
+        (0.3, {"integrator": "rk4", "compiled": False}),
+        (0.3, {"integrator": "euler"}),
+        (0.8, {"integrator": "euler", "compiled": False}),
+        (0.8, {"integrator": "implicit"}),
+        (0.8, {"integrator": "rk4", "control": lambda t, q, v: [0.0 * float(q[0])]}),
+    ],
+)
+def test_landings_on_a_hard_floor_are_those_of_the_bouncing_ball(e, way):
+    """From rest at 1 m: t_1 = sqrt(2 / g), then bounces of 2 e^n t_1, with a top in the middle of each. The
+    velocities of Euler's methods belong to h/2 before, and those at the beginning, too.
+    """
+    h = 0.01
+    lag = 0.0 if way["integrator"] == "rk4" else h / 2
+    w = G * lag  # downwards at the beginning, at the time of q
+    fall = (math.sqrt(w * w + 2 * G) - w) / G
+    flights = 2 * (fall + lag) * e ** np.arange(1, 3)
+    landings = fall + np.concatenate([[0.0], np.cumsum(flights)])
+    run = run_of(ball(e), [1.0], duration=float(landings[-1]) + 0.5 * h, record=7, **way, events=LANDING)
+    # one bounce of Euler's leapfrog method rises by g h^2 / 8 more or less
+    near = {"rtol": 0, "atol": 1e-9 if lag == 0 else 2e-4}
+    np.testing.assert_allclose(occurrences(run, "landing"), landings, **near)
+    np.testing.assert_allclose(occurrences(run, "impact"), landings, **near)
+    np.testing.assert_allclose(occurrences(run, "top")[1:], landings[:-1] + flights / 2 + lag, **near)
+    assert len(occurrences(run, "rising")) == 0
+    np.testing.assert_allclose(occurrences(run, "third"), landings, **near)
+    assert run.status.values == [2] and run.termination_time.values == pytest.approx(landings[2:], abs=2e-4)
+    heights = run.event_q.sel(event="landing").values[0, :3, 0]
+    np.testing.assert_allclose(heights, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+def test_several_impacts_in_a_step_are_all_found(integrator):
+    """Without gravity between two walls 1 m apart, with two or three impacts in each step of 0.1 s."""
+    speed = 25.0
+    run = run_of(ball(1.0, 0.0, 1.0), [0.3], [speed], duration=0.5, step=0.1, integrator=integrator, events={
+        "floor": zw.Event(sp.Symbol("z"), direction=-1),
+        "ceiling": zw.Event(sp.Symbol("z") - 1, direction=1),
+        "middle": sp.Symbol("z") - sp.Rational(1, 2),
+    })  # fmt: skip
+    ceiling = np.arange(0.7, 12.5, 2.0) / speed
+    np.testing.assert_allclose(occurrences(run, "ceiling"), ceiling, atol=1e-9)
+    np.testing.assert_allclose(occurrences(run, "floor"), np.arange(1.7, 12.5, 2.0) / speed, atol=1e-9)
+    np.testing.assert_allclose(occurrences(run, "middle"), np.arange(0.2, 12.5) / speed, atol=1e-9)
+
+
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[1], WAYS[2]], ids=NAMES[:3])
+def test_a_ball_that_stays_on_the_floor_lands_once(way):
+    lag = 0.005 if way["integrator"] == "euler" else 0.0
+    fall = (math.sqrt((G * lag) ** 2 + 2 * G) - G * lag) / G
+    events = {name: LANDING[name] for name in ("landing", "rising", "impact")} | {"any": sp.Symbol("z")}
+    run = run_of(ball(0.0), [1.0], duration=0.6, events=events, **way)
+    for name in ("landing", "impact", "any"):
+        np.testing.assert_allclose(occurrences(run, name), [fall], atol=1e-9)
+    assert len(occurrences(run, "rising")) == 0
+    resting = run_of(ball(0.0), [0.0], duration=0.1, events=events, **way)
+    assert occurrences(resting, "any").tolist() == [0] and len(occurrences(resting, "impact")) <= 1
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["slide", "hinge"])
+def test_a_hard_limit_is_reached_once(turn):
+    """At constant speed. Euler's method closes it in one step; the others gradually, which a warning says."""
+    kind, start, speed, h = (zw.Revolute if turn else zw.Prismatic), 1.0, -4.0, 1e-3
+    joint = kind("x", axis=(0, 0, 1), limits=(0, 2), limit_softness=None)
+    m = zw.Mechanism("m", [zw.Body("b", joint, mass=1, inertia=(1,) * 3)], gravity=(0, 0, 0))
+    events = {"stop": sp.Symbol("x"), "close": sp.Symbol("x") - 0.02, "time": sp.Symbol("t") - 0.1}
+    for integrator in ("euler", "rk4", "dop853"):
+        options = {"duration": 0.5, "step": h, "integrator": integrator, "events": events}
+        if integrator == "euler":
+            run, late = run_of(m, [start], [speed], **options), h
+        else:
+            with pytest.warns(ZwangWarning, match=r"event 'stop' came to zero gradually") as told:
+                run, late = run_of(m, [start], [speed], **options), 25 * h
+            assert len(told) == 1
+        stop = occurrences(run, "stop")
+        assert len(stop) == 1 and 0.25 - h <= stop[0] <= 0.25 + late
+        np.testing.assert_allclose(occurrences(run, "close"), [(start - 0.02) / -speed], atol=1e-9)
+        np.testing.assert_allclose(occurrences(run, "time"), [0.1], atol=1e-9)
+
+
+def test_an_error_controlled_landing_on_a_hard_floor_is_found_once_and_told():
+    with pytest.warns(ZwangWarning, match=r"event 'landing' came to zero gradually"):
+        run = run_of(ball(0.0), [1.0], duration=0.6, step=2e-3, integrator="dop853",
+                     events={"landing": LANDING["landing"], "above": sp.Symbol("z") - 0.05})  # fmt: skip
+    landing = occurrences(run, "landing")
+    assert len(landing) == 1 and 0 < landing[0] - math.sqrt(2 / G) < 25 * 2e-3
+    np.testing.assert_allclose(occurrences(run, "above"), [math.sqrt(1.9 / G)], atol=1e-8)

@@ -88,11 +88,13 @@ class IntegrationEvents:
 
     values(t, y): the values of all of them (events,). directions: see `crosses`. occurs(t, k, y): called for
     each event k, in the order of time; the integration ends there if it returns true.
+    arrives(t, k, before): called first where the value is zero at the end of a step; before: at its start.
     """
 
     values: Callable[[float, np.ndarray], np.ndarray]
     directions: Sequence[int]
     occurs: Callable[[float, int, np.ndarray], bool]
+    arrives: Callable[[float, int, float], None] = lambda t, k, before: None
 
     def end_of_step(
         self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray], first: bool
@@ -105,6 +107,8 @@ class IntegrationEvents:
         functions = [partial(self._value, k, at) for k in range(len(after))]
         crossings = locate_crossings(functions, self.directions, start, end, before, after, first=first)
         for crossing in crossings:
+            if after[crossing.index] == 0:
+                self.arrives(crossing.t, crossing.index, float(before[crossing.index]))
             if self.occurs(crossing.t, crossing.index, at(crossing.t)):
                 return after, crossing.t
         return after, None

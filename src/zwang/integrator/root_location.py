@@ -103,6 +103,12 @@ def crosses(before: Any, after: Any, direction: Any = 0, *, first: Any = False) 
     return rising | (((before > 0) | at_start) & (after <= 0) & (direction <= 0))
 
 
+def without_rounding(values: Any, tolerance: Any) -> np.ndarray:
+    """The values of event functions, 0 where they are within the tolerance of it."""
+    values = np.asarray(values)
+    return np.where(np.abs(values) <= tolerance, 0.0, values)
+
+
 def locate_crossings(
     functions: Sequence[Callable[[float], Any]],
     directions: Sequence[int],

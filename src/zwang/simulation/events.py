@@ -1,8 +1,7 @@
 """Events of a simulation: zeros of functions of the state, located between the steps and recorded.
 
-Between two steps the configuration follows Hermite's cubic on the configuration manifold, which has the
-positions and the velocities of both steps. For the methods of Euler's kind, whose velocities lag half a step
-behind, it is the parabola of the leapfrog method. An event is located on this path.
+An event is located on the path between two steps, see `StepPath`. Impacts of hard contacts divide it into
+pieces, between which the value of an event may jump, too.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.limit import has_hard_limits
 from zwang.errors import ShapeError, SimulationError, ZwangWarning
-from zwang.integrator.fixed_step import displacement_at
-from zwang.integrator.root_location import crosses, locate_root
-from zwang.kinematics.configuration import (
-    difference_configuration,
-    displacement_rate,
-    integrate_configuration,
-)
-from zwang.mechanism.tree import Tree
+from zwang.integrator.root_location import crosses, locate_root, without_rounding
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
 from zwang.simulation.controls import read_only
+from zwang.simulation.impact_stage import has_hard_contacts, logged_impacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.status import NONE, TERMINAL_EVENT
+from zwang.simulation.step_path import StepPath, pieces_between_impacts
 
-INVERSION_STEPS = 12  # of the velocity from the rate of the displacement; each gains about three digits
+ZERO_RELATIVE = 1e-9  # of the largest value of an event so far, within which a body at rest is at a contact
+ZERO_ABSOLUTE = 1e-12
+GRADUAL = 1e4  # times this tolerance: of a value that decreases to zero as the rest of a closing distance
 
 EventFunction = Callable[[Any, Any, Any, Mapping[str, Any]], Any]
 """An event function of t, q, v and the values of the parameters by name, on any scalar."""
@@ -120,41 +119,6 @@ def event_records(
     return EventRecords(tuple(names), times, q, v)
 
 
-@dataclass(frozen=True)
-class StepPath:
-    """The path of one world between two steps of size h [s], from (q0, v0) to (q1, v1).
-
-    lags: whether the velocities are those of half a step before, as for Euler's method.
-    """
-
-    tree: Tree
-    h: float
-    lags: bool
-    q0: np.ndarray
-    v0: np.ndarray
-    q1: np.ndarray
-    v1: np.ndarray
-
-    def at(self, share: float) -> tuple[np.ndarray, np.ndarray]:
-        """q and v after a share of the step."""
-        displacement = np.asarray(difference_configuration(self.tree, self.q1, self.q0), float)
-        change = self.v1 - self.v0
-        lag = change / 2 if self.lags else 0 * change
-        end = self.v1 + lag
-        if not self.lags:
-            end = np.asarray(displacement_rate(self.tree, displacement, end), float)
-        x, rate = displacement_at(displacement / self.h, self.v0 + lag, end, share, self.h)
-        q = np.asarray(integrate_configuration(self.tree, self.q0, x), float)
-        return q, (rate if self.lags else self._velocity(x, rate)) - lag
-
-    def _velocity(self, x: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """The velocities at which the displacement x has this rate, by fixed-point iteration."""
-        v = rate
-        for _ in range(INVERSION_STEPS):
-            v = v + rate - np.asarray(displacement_rate(self.tree, x, v), float)
-        return v
-
-
 def event_values_in_python(
     events: Sequence[NamedEvent], initial: InitialState, times: np.ndarray, q: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
@@ -185,27 +149,74 @@ def warn_of_missing_values(
             )
 
 
-class EventSearch:
-    """Finds the events of all worlds of a simulation with steps of fixed size.
+class _Located(NamedTuple):
+    """Event `index` occurs at the time `elapsed` [s] of a step, after a share of the piece of this number."""
 
-    values(times, q, v): the values (worlds, n, events) at states (worlds, n, ...), n times each. worlds of
-    terminal events are marked with the status TERMINAL_EVENT, so that they are not continued.
+    elapsed: float
+    index: int
+    piece: int
+    share: float
+
+
+class ZeroTolerance:
+    """Within what the values of events are zero: not at all for most mechanisms.
+
+    A body that rests at a hard contact or limit is there to rounding, so that its distance has either sign.
+    """
+
+    def __init__(self, mechanism: Mechanism):
+        self.is_needed = has_hard_contacts(mechanism) or has_hard_limits(mechanism)
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The tolerance of later values, if the largest ones so far are these."""
+        if not self.is_needed:
+            return np.zeros_like(values)
+        return np.fmax(ZERO_RELATIVE * np.abs(values), ZERO_ABSOLUTE)
+
+
+def is_gradual(before: Any, after: Any, zero: Any) -> bool:
+    """Whether a value that ends a step within this tolerance of zero was close to it already before."""
+    return bool(after == 0 and 0 < abs(before) <= GRADUAL * zero)
+
+
+def warn_of_gradual_closing(event: NamedEvent, t: float, told: set[str]) -> None:
+    """Warn that the value of an event came to zero at the time t [s] without an impact, but for events in
+    `told`, to which it is added.
+    """
+    if event.name not in told:
+        told.add(event.name)
+        warnings.warn(
+            f"event {event.name!r} came to zero gradually, and is within rounding of it from t = {t:.6g} on, "
+            "its recorded time; by this integrator the hard limit or contact closes over about 20 steps. Use "
+            "a threshold before zero, a smaller step, the integrator 'euler', or for contacts 'rk4'",
+            ZwangWarning,
+            stacklevel=2,
+        )
+
+
+class EventSearch:
+    """Finds the events of all worlds of a simulation with steps of size h [s].
+
+    values(times, q, v): the values (worlds, n, events) at states (worlds, n, ...), n times each. lag [s]: see
+    `StepPath`. worlds of terminal events are marked with the status TERMINAL_EVENT, so that they are not
+    continued.
     """
 
     def __init__(
         self,
-        tree: Tree,
+        mechanism: Mechanism,
         events: Sequence[NamedEvent],
         initial: InitialState,
         values: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
         h: float,
-        lags: bool,
+        lag: float,
     ):
-        self.events, self.tree, self.h, self.lags = events, tree, h, lags
+        self.events, self.mechanism, self.h, self.lag = events, mechanism, h, lag
         self.occurrences: list[list[EventOccurrence]] = [[] for _ in range(initial.worlds)]
         self._values, self._initial, self._at_start = values, initial, True
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
-        self._told: set[str] = set()
+        self._tolerance, self._told, self._gradual = ZeroTolerance(mechanism), set[str](), set[str]()
+        self._zero = self._tolerance.of(self._before)
         warn_of_missing_values(events, self._before, np.zeros(initial.worlds), self._told)
 
     def locate(
@@ -213,54 +224,99 @@ class EventSearch:
     ) -> None:
         """Find the events in consecutive steps, and end worlds at their terminal events.
 
-        before: the state of all worlds before the first step. records: clock, q, v, z after each step,
-        (worlds, n, ...). state: that after the last one. The latter two are changed in place.
+        before: the state of all worlds before the first step. records: clock, q, v, z after each step, and
+        of a mechanism with hard contacts the logs of impacts, (worlds, n, ...). state: that after the last
+        one. The latter two are changed in place.
         """
         times = records["clock"][..., 0] * self.h
         after = self._values(times, records["q"], records["v"])
         has_state = np.isfinite(records["q"]).all(axis=-1) & np.isfinite(records["v"]).all(axis=-1)
         warn_of_missing_values(self.events, after[has_state], times[has_state], self._told)
         known = np.concatenate([self._before[:, None], after], axis=1)
+        zero = np.maximum.accumulate(self._tolerance.of(known), axis=1)
+        zero = np.maximum(zero, self._zero[:, None])
+        known = without_rounding(known, zero)
         directions = np.array([event.direction for event in self.events])
         first = (np.arange(known.shape[1] - 1) == 0) & self._at_start
-        crossed = crosses(known[:, :-1], known[:, 1:], directions, first=first[:, None])
+        crossed = crosses(known[:, :-1], known[:, 1:], directions, first=first[:, None]).any(axis=2)
+        if "impacts" in records:
+            crossed |= records["impacts"][..., 0] > 0
         running = before["status"][:, 0] == NONE
         names = ("clock", "q", "v", "z")
         whole = {name: np.concatenate([before[name][:, None], records[name]], axis=1) for name in names}
-        for w in np.flatnonzero(crossed.any(axis=(1, 2)) & running):
-            for k in np.flatnonzero(crossed[w].any(axis=1)):
-                end = self._examine_step(int(w), int(k), whole, known[w], crossed[w, k])
+        for w in np.flatnonzero(crossed.any(axis=1) & running):
+            for k in np.flatnonzero(crossed[w]):
+                pieces = self._pieces(int(w), int(k), whole, records.get("impacts"))
+                found = self._in_step(int(w), whole["clock"][w, k, 0], pieces, known[w], zero[w], int(k))
+                end = self._recorded(int(w), int(k), whole, pieces, found)
                 if end is not None:
                     for name, x in end.items():
                         records[name][w, k:] = x
                         state[name][w] = x
                     state["status"][w] = TERMINAL_EVENT
                     break
-        self._before, self._at_start = after[:, -1], False
+        self._before, self._at_start, self._zero = after[:, -1], False, zero[:, -1]
 
-    def _examine_step(
-        self, w: int, k: int, whole: Mapping[str, np.ndarray], values: np.ndarray, crossed: np.ndarray
-    ) -> dict[str, Any] | None:
+    def _pieces(
+        self, w: int, k: int, whole: Mapping[str, np.ndarray], impacts: np.ndarray | None
+    ) -> list[tuple[float, StepPath]]:
+        """The pieces of the path of step k of one world, with their beginnings [s] in the step."""
+        ends = (whole[name][w, i] for i in (k, k + 1) for name in ("q", "v"))
+        path = StepPath(self.mechanism.tree, self.h, self.lag, *ends)
+        logged = [] if impacts is None else logged_impacts(self.mechanism, impacts[w, k])
+        return pieces_between_impacts(path, logged)
+
+    def _in_step(
+        self, w: int, clock: float, pieces: Sequence[tuple[float, StepPath]], known: np.ndarray,
+        zero: np.ndarray, k: int,
+    ) -> list[_Located]:  # fmt: skip
+        """The events in step k of one world, which begins at this clock, in the order of time.
+
+        known, zero (n + 1, events): the values at the ends of the steps, and within what they are zero. At an
+        impact a value may jump.
+        """
+        params, located = self._initial.parameters_of_world(w), []
+        for index, event in enumerate(self.events):
+
+            def value(piece: int, share: float, event: NamedEvent = event) -> float:
+                begin, path = pieces[piece]
+                return float(event(clock * self.h + begin + share * path.h, *path.at(share), params))
+
+            def value_at_end(piece: int, share: float, index: int = index, value: Any = value) -> float:
+                return float(without_rounding(value(piece, share), zero[k + 1, index]))
+
+            before = known[k, index]
+            for piece in range(len(pieces)):
+                if piece:
+                    start = value_at_end(piece, 0.0)
+                    if crosses(before, start, event.direction):
+                        located.append(_Located(pieces[piece][0], index, piece, 0.0))
+                    before = start
+                after = known[k + 1, index] if piece == len(pieces) - 1 else value_at_end(piece, 1.0)
+                first = self._at_start and k == 0 and piece == 0
+                if crosses(before, after, event.direction, first=first):
+                    ends = float(before), float(after)
+                    share = float(locate_root(partial(value, piece), 0.0, 1.0, *ends))
+                    elapsed = pieces[piece][0] + share * pieces[piece][1].h
+                    located.append(_Located(elapsed, index, piece, share))
+                    if not self.lag and len(pieces) == 1 and is_gradual(before, after, zero[k + 1, index]):
+                        warn_of_gradual_closing(event, clock * self.h + elapsed, self._gradual)
+                before = after
+        return sorted(located)
+
+    def _recorded(
+        self, w: int, k: int, whole: Mapping[str, np.ndarray], pieces: Sequence[tuple[float, StepPath]],
+        located: Sequence[_Located],
+    ) -> dict[str, Any] | None:  # fmt: skip
         """Record the events of step k of one world; the state at a terminal one, or None."""
-        path = StepPath(
-            self.tree, self.h, self.lags, *(whole[name][w, i] for i in (k, k + 1) for name in ("q", "v"))
-        )
-        clock, params = whole["clock"][w, k, 0], self._initial.parameters_of_world(w)
-        located = []
-        for index in np.flatnonzero(crossed).tolist():
-            event = self.events[index]
-
-            def value(share: float, event: NamedEvent = event) -> float:
-                return float(event((clock + share) * self.h, *path.at(share), params))
-
-            ends = float(values[k, index]), float(values[k + 1, index])
-            located.append((float(locate_root(value, 0.0, 1.0, *ends)), index))
-        for share, index in sorted(located):
-            q, v = path.at(share)
-            self.occurrences[w].append(EventOccurrence(index, (clock + share) * self.h, q, v))
+        clock = whole["clock"][w, k, 0]
+        for elapsed, index, piece, share in located:
+            of_step = elapsed / self.h
+            q, v = pieces[piece][1].at(share)
+            self.occurrences[w].append(EventOccurrence(index, (clock + of_step) * self.h, q, v))
             if is_last(self.events[index], index, self.occurrences[w]):
-                z = (1 - share) * whole["z"][w, k] + share * whole["z"][w, k + 1]
-                return {"clock": clock + share, "q": q, "v": v, "z": z}
+                z = (1 - of_step) * whole["z"][w, k] + of_step * whole["z"][w, k + 1]
+                return {"clock": clock + of_step, "q": q, "v": v, "z": z}
         return None
 
     def records(self) -> EventRecords:

@@ -52,6 +52,7 @@ from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
+    MutableArray,
     absolute,
     clip,
     cond,
@@ -63,6 +64,7 @@ from zwang.scalar import (
     maximum,
     where,
     while_loop,
+    zeros,
 )
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
@@ -138,11 +140,24 @@ class Evaluation(NamedTuple):
     """What a step is evaluated for, besides its result.
 
     tangents: whether the state is tangents. switching: whether it is to be found out if a small change of the
-    state changes the contacts, their status, or the impacts; the derivatives are then one-sided.
+    state changes the contacts, their status, or the impacts; the derivatives are then one-sided. impacts:
+    whether the impacts are logged, see `LoggedImpact`.
     """
 
     tangents: bool = False
     switching: bool = False
+    impacts: bool = False
+
+
+class LoggedImpact(NamedTuple):
+    """An impact at the time `elapsed` [s] after the beginning of a step: the configuration q, and the
+    velocities before and after it.
+    """
+
+    elapsed: float
+    q: np.ndarray
+    v_before: np.ndarray
+    v_after: np.ndarray
 
 
 class _PartMemory(NamedTuple):
@@ -169,7 +184,7 @@ class _Parts(NamedTuple):
     state: at the beginning of the next part, `elapsed` [s] after that of the step. size [s]: of that part.
     phase: TRIAL, FREE or TO_IMPACT. impacts: their number. stops: the number of parts that ended at a stop of
     Coulomb friction. status: of what was accepted. solver: the worst solver status of all parts. done:
-    whether the step is complete. switching: see `Evaluation`; None where it is not to be found out.
+    whether the step is complete. switching, log: see `Evaluation`; None where they are not asked for.
     """
 
     state: State
@@ -182,15 +197,19 @@ class _Parts(NamedTuple):
     solver: Any
     done: Any
     switching: Any = None
+    log: MutableArray | None = None
 
 
 class StepEnd(NamedTuple):
-    """The state after a step, its status, the solver status, and `switching` as in `Evaluation`."""
+    """The state after a step, its status, the solver status, and `switching` and the log of impacts as in
+    `Evaluation`.
+    """
 
     state: State
     status: Any
     solver: Any
     switching: Any
+    log: MutableArray | None = None
 
 
 class _Path(NamedTuple):
@@ -261,14 +280,47 @@ def step_with_impacts(
         progress = _next(s, part, after, closes, share, status, h, stop.is_whole)
         if evaluation.switching:
             progress = progress._replace(switching=_switching(s, path, rates, share, progress, stop))
+        if s.log is not None:
+            progress = progress._replace(log=_logged(s.log, s, impact, part.end, after))
         return progress._replace(solver=solver)
 
     switching = 0.0 > 1.0 if evaluation.switching else None
     start = _Parts(
-        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching
-    )
+        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching,
+        zeros(impact_log_size(model.mechanism)) if evaluation.impacts else None,
+    )  # fmt: skip
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
-    return StepEnd(last.state, last.status, last.solver, last.switching)
+    return StepEnd(last.state, last.status, last.solver, last.switching, last.log)
+
+
+def impact_log_size(mechanism: Mechanism) -> int:
+    """The size of the log of the impacts in a step: their number, and room for each of them."""
+    return 1 + MOST_IMPACTS * _impact_size(mechanism)
+
+
+def logged_impacts(mechanism: Mechanism, log: np.ndarray) -> list[LoggedImpact]:
+    """The impacts in the log of a step, in the order of time."""
+    size, ends = _impact_size(mechanism), np.cumsum([1, mechanism.nq, mechanism.nv])
+    rows = log[1:].reshape(MOST_IMPACTS, size)[: int(log[0])]
+    return [LoggedImpact(float(row[0]), *np.split(row, ends)[1:]) for row in rows]
+
+
+def _impact_size(mechanism: Mechanism) -> int:
+    """The size of one impact in a log."""
+    return 1 + mechanism.nq + 2 * mechanism.nv
+
+
+def _logged(log: MutableArray, s: _Parts, impact: Any, before: State, after: State) -> MutableArray:
+    """The log with the impact at the end of a part, if there is one."""
+    numbers = [s.elapsed + s.size, *before.q, *before.v, *after.v]
+    start = 1 + len(numbers) * s.impacts
+
+    def with_impact(log: MutableArray) -> MutableArray:
+        for i, x in enumerate(numbers):
+            log = log.scatter(start + i, x)
+        return log.set(0, s.impacts + 1)
+
+    return cond(impact, with_impact, lambda log: log, log)
 
 
 def _first_stop(

@@ -17,6 +17,7 @@ from zwang.errors import SolveError
 from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import Control, ControlFunction, PrescribedControl
 from zwang.simulation.events import EventRecords, EventSearch
+from zwang.simulation.impact_stage import impact_log_size
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.settings import SimulationSettings
 from zwang.simulation.sleep_rule import sleeping_trees
@@ -26,6 +27,8 @@ from zwang.simulation.step_program import CarriedNumbers, StepProgram
 
 SLEEP = "sleep"
 """The name of the numbers of trees that may sleep, in a state on floats."""
+IMPACTS = "impacts"
+"""The name of the log of the impacts in a step, which the search for events needs."""
 RECORDED = ("clock", "q", "v", "z")
 CHUNK = 0.2  # seconds of computation between two updates of a progress bar
 
@@ -42,7 +45,7 @@ class RolloutExecutor(Protocol):
 
         state: clock, status, q, v, z, each (worlds, n), and what the executor itself added. Where something
         is solved, the record `solver` (worlds, samples, 3) has the worst solver status since the last record
-        first.
+        first. `impacts`: the log of the impacts in the last step, where the program has it.
         u (worlds, samples * every, nu): the control of each step.
         """
         ...
@@ -62,6 +65,9 @@ class PythonExecutor:
         """See `RolloutExecutor`."""
         if self._monitors:
             state = {**state, "solver": np.tile(initial_monitor(every), (len(state["q"]), 1))}
+        if self._programs[0].logs_impacts:
+            size = impact_log_size(self._programs[0].mechanism)
+            state = {**state, IMPACTS: np.zeros((len(state["q"]), size))}
         if self._trees and SLEEP not in state:
             state = {**state, SLEEP: np.zeros((len(state["q"]), self._trees))}
         records = {name: np.empty((len(x), samples, x.shape[1])) for name, x in state.items()}
@@ -78,13 +84,14 @@ class PythonExecutor:
 
 def _step_or_failure(program: StepProgram, state: Mapping[str, Any], u: np.ndarray) -> Mapping[str, Any]:
     """The state after a step; an exception of the solver becomes the world's failure reason."""
-    given = dict(state)
+    given = {name: x for name, x in state.items() if name != IMPACTS}
     carried = CarriedNumbers(given.pop(SLEEP)) if SLEEP in state else None
     try:
         after = program(**given, u=u, carried=carried)
         return after if carried is None else {**after, SLEEP: carried.numbers}
     except SolveError as error:
-        return {**state, "status": np.array([float(status_of_error(error))])}
+        nothing = {IMPACTS: np.zeros_like(state[IMPACTS])} if IMPACTS in state else {}
+        return {**state, **nothing, "status": np.array([float(status_of_error(error))])}
 
 
 @dataclass(frozen=True)
@@ -208,7 +215,7 @@ def _next_segment(
     if events is not None:
         recorded, state = ({name: x.copy() for name, x in found.items()} for found in (recorded, state))
         events.locate(before.state, recorded, state)
-        recorded = {name: x[:, every - 1 :: every] for name, x in recorded.items()}
+        recorded = {name: x[:, every - 1 :: every] for name, x in recorded.items() if name != IMPACTS}
     return Segment(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
 
 
@@ -216,16 +223,19 @@ def _advance_with_function(
     executor: RolloutExecutor, control: ControlFunction, state: Arrays, h: float, samples: int, every: int
 ) -> tuple[np.ndarray, Arrays, Arrays]:
     """Single steps, with the control function called before each of them."""
-    controls, records, solver = [], [], []
+    controls, records, solver, impacts = [], [], [], []
     for k in range(samples * every):
         controls.append(control_at(control, state, 0, h))
         state, last = executor.advance(state, controls[-1], 1, 1)
         solver += [last["solver"]] if "solver" in last else []
+        impacts += [last[IMPACTS]] if IMPACTS in last else []
         if (k + 1) % every == 0:
             records.append({**state, "solver": np.max(solver, axis=0)[:, 0]} if solver else state)
             solver = []
     names = [name for name in (*RECORDED, "solver") if name in records[0]]
     stacked = {name: np.stack([record[name] for record in records], axis=1) for name in names}
+    if impacts:
+        stacked[IMPACTS] = np.concatenate(impacts, axis=1)
     return np.concatenate(controls, axis=1), state, stacked
 
 

@@ -121,7 +121,7 @@ class StepResult(NamedTuple):
     constrained motions of all stages, where the step is not divided; only of the first one where neither
     tangents nor switching are asked for, see `Evaluation`. last_stage: that
     of the last state derivative; None if the step is divided at impacts or stops. switching: of a step that
-    is divided at impacts, see `Evaluation`.
+    is divided at impacts, see `Evaluation`. impacts: the log of the impacts, if it is asked for.
     """
 
     state: State
@@ -133,6 +133,7 @@ class StepResult(NamedTuple):
     last_stage: Stage | None = None
     switching: Any = None
     sleep: np.ndarray | None = None
+    impacts: MutableArray | None = None
 
 
 class StateDerivative(NamedTuple):
@@ -182,18 +183,19 @@ def step(
     *,
     switching: bool = False,
     sleep: Any = None,
+    impacts: bool = False,
 ) -> StepResult:
     """The state one step after `state`, at a constant control, with the worst status of all stages.
 
     control: one number for each input (nu,); for a mechanism without inputs the generalised force (nv,) [N
     m, N]. t [s]: the time at the beginning of the step; required if a constraint depends on time.
     warm_start: the row statuses at the end of the previous step; for a state of tangents the known solutions.
-    switching: see `Evaluation`. sleep: the numbers of the trees that the previous step left, see `sleeping`;
-    without them no tree sleeps. Raises SimulationError if the time is required and None, and where trees
-    cannot sleep.
+    switching, impacts: see `Evaluation`; the latter with hard contacts only. sleep: the numbers of the trees
+    that the previous step left, see `sleeping`; without them no tree sleeps. Raises SimulationError if the
+    time is required and None, and where trees cannot sleep.
     """
     t = time_or_error(s.mechanism, t)
-    evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching)
+    evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching, impacts)
     # 10. integrator
     if s.constraint_model is not None and s.has_impacts:
         result = _with_impacts(s, s.constraint_model, state, control, t, evaluation)
@@ -312,7 +314,7 @@ def _with_impacts(
         state = _at_rest(s, state, control, t, laws.signs(laws.speeds(state, 0.0)))
     space = state_space(s.mechanism)
     end = step_with_impacts(model, s.integrator, part, space, state, t, evaluation, laws)
-    return StepResult(end.state, end.status, None, end.solver, switching=end.switching)
+    return StepResult(end.state, end.status, None, end.solver, switching=end.switching, impacts=end.log)
 
 
 def _has_stops(s: StepSettings) -> bool:

@@ -29,6 +29,7 @@ from zwang.scalar import (
 )
 from zwang.simulation.clock import advanced_clock
 from zwang.simulation.controls import ControlFunction
+from zwang.simulation.impact_stage import impact_log_size
 from zwang.simulation.settings import CoordinateReduction
 from zwang.simulation.sleeping import all_asleep, largest_number
 from zwang.simulation.solver_status import NO_SOLUTION, advanced_monitor, is_recorded
@@ -94,7 +95,8 @@ class StepProgram:
 
     mechanism, h [s], integrator, stabilization, coordinate_reduction: as for `step_settings`. controller: if
     it is given, it computes the control at the beginning of the step. outputs: what the step returns beside
-    the state, see `step_outputs`.
+    the state, see `step_outputs`. logs_impacts: whether the step of a world with a status also returns
+    `impacts`, the log of its impacts; of mechanisms with hard contacts only, see `impact_log_size`.
 
     A world with a status, as in a simulation, keeps its last valid state when it fails, and is not advanced
     any more. Without a status, as in the step of a compiled mechanism, the state after a failure is NaN.
@@ -107,6 +109,7 @@ class StepProgram:
     stabilization: str = "projection"
     coordinate_reduction: CoordinateReduction = False
     outputs: tuple[str, ...] = ()
+    logs_impacts: bool = False
 
     def __call__(
         self, q: Any, v: Any, z: Any, u: Any, *, clock: Any = None, status: Any = None, time: Any = None,
@@ -141,7 +144,7 @@ class StepProgram:
         def advanced() -> StepResult:
             control = u if self.controller is None else self.controller(t, q, v)
             start = carried.warm_start if carried else None
-            after = step(settings, state, control, t, start, sleep=sleep)
+            after = step(settings, state, control, t, start, sleep=sleep, impacts=self.logs_impacts)
             if status is None:
                 return _with_motion(settings, state, control, t, after) if self.outputs else after
             return _checked(after, control, stage is not None)
@@ -149,7 +152,8 @@ class StepProgram:
         def unchanged() -> StepResult:
             last = None if stage is None else Stage(t, state, np.zeros(0 if model is None else len(v)))
             kept = zeros(carried.size) if carried and carried.size else None
-            return StepResult(state, NONE, kept, last_stage=last, sleep=sleep)
+            log = zeros(impact_log_size(self.mechanism)) if self.logs_impacts else None
+            return StepResult(state, NONE, kept, last_stage=last, sleep=sleep, impacts=log)
 
         rests = sleep is not None and stage is None and self._rests(settings, state, u, sleep)
         moves = logical_and(runs, logical_not(rests))
@@ -161,6 +165,8 @@ class StepProgram:
         found = (
             _valid_or_nan(after) if status is None else _valid_or_before(clock, status, state, after, runs)
         )
+        if after.impacts is not None:
+            found["impacts"] = np.array([after.impacts[i] for i in range(after.impacts.shape[0])])
         if stage is not None:
             found["stage"] = _advance_stage(stage, after, u, runs)
         if carried and sleep is not None and after.sleep is not None:

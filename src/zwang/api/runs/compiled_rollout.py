@@ -30,7 +30,7 @@ from zwang.simulation.events import NamedEvent, event_values_in_python
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.constraint_forces import point_force_labels
 from zwang.simulation.quantities.state_quantities import KEYS, state_quantities
-from zwang.simulation.rollout import Arrays, Trajectory
+from zwang.simulation.rollout import IMPACTS, Arrays, Trajectory
 from zwang.simulation.settings import RecordedQuantities, SimulationSettings
 from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step_program import StepProgram
@@ -53,6 +53,8 @@ class CompiledExecutor:
         compiled = compiled_step if program.controller is None else compiled_step.__wrapped__
         self._step = compiled(program, tuple(initial.params))
         self._monitors = is_constrained(program.mechanism)
+        monitor = ("solver",) if self._monitors else ()
+        self._record = (*STATE, *monitor, *((IMPACTS,) if program.logs_impacts else ()))
 
     def advance(self, state: Arrays, u: np.ndarray, samples: int, every: int) -> tuple[Arrays, Arrays]:
         """See `RolloutExecutor`."""
@@ -68,7 +70,7 @@ class CompiledExecutor:
             steps=samples * every,
             every=every,
             over_time=("u",),
-            record=(*STATE, "solver") if self._monitors else STATE,
+            record=self._record,
         )
         return done.state, done.records
 

@@ -24,6 +24,7 @@ from zwang.integrator.adaptive_step import (
     integrate_error_controlled,
 )
 from zwang.integrator.jacobian import difference_jacobian
+from zwang.integrator.root_location import without_rounding
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
@@ -34,8 +35,11 @@ from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import (
     EventOccurrence,
     NamedEvent,
+    ZeroTolerance,
     event_records,
+    is_gradual,
     is_last,
+    warn_of_gradual_closing,
     warn_of_missing_values,
 )
 from zwang.simulation.impact_stage import has_hard_contacts
@@ -183,9 +187,11 @@ def integrate_worlds(
     """
     worlds: list[tuple[np.ndarray, ...]] = []
     searches: list[_WorldEvents] = []
+    tolerance = ZeroTolerance(mechanism)
     try:
         for w in range(initial.worlds):
-            searches.append(_WorldEvents(mechanism, events, initial.parameters_of_world(w), []))
+            params, zero = initial.parameters_of_world(w), np.zeros(len(events))
+            searches.append(_WorldEvents(mechanism, events, params, [], tolerance, zero))
             worlds.append(
                 _one_world(mechanism, initial, w, dynamics(w), control, settings, tick, searches[w])
             )
@@ -288,20 +294,30 @@ class _WorldEvents:
     events: Sequence[NamedEvent]
     params: dict[str, float]
     occurrences: list[EventOccurrence]
+    tolerance: ZeroTolerance
+    zero: np.ndarray  # within what the values are zero, from the largest ones so far
     told: set[str] = field(default_factory=set)  # the events without values that were warned of
+    gradual: set[str] = field(default_factory=set)  # those whose gradual closing was warned of
 
     def of_integration(self) -> IntegrationEvents | None:
         """The events as functions of the time and the solution."""
         if not self.events:
             return None
-        return IntegrationEvents(self.values, [event.direction for event in self.events], self.occurs)
+        directions = [event.direction for event in self.events]
+        return IntegrationEvents(self.values, directions, self.occurs, self.arrives)
 
     def values(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The values of all events."""
+        """The values of all events, zero where a body rests at a hard contact or limit."""
         found = np.array([float(event(t, *self._state(y), self.params)) for event in self.events])
         if np.isfinite(y).all():
             warn_of_missing_values(self.events, found, np.array(t), self.told)
-        return found
+        self.zero[:] = np.maximum(self.zero, self.tolerance.of(found))
+        return without_rounding(found, self.zero)
+
+    def arrives(self, t: float, index: int, before: float) -> None:
+        """Warn of an event at a hard contact or limit, which closes gradually."""
+        if is_gradual(before, 0.0, self.zero[index]):
+            warn_of_gradual_closing(self.events[index], t, self.gradual)
 
     def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
         """Record an event; whether it ends the simulation of the world."""

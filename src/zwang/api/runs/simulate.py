@@ -50,6 +50,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.dataset import recording_of
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import EventSearch, NamedEvent, event_values_in_python
+from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.state_quantities import state_quantities_in_python
 from zwang.simulation.rollout import (
@@ -282,7 +283,8 @@ def run_in_python(
             events,
         )
     search = _search(mechanism, initial, plan, events, partial(event_values_in_python, events, initial))
-    return roll_out(PythonExecutor(_program(mechanism, plan), initial), initial, drive, plan, tick, search)
+    program = _program(mechanism, plan, bool(events))
+    return roll_out(PythonExecutor(program, initial), initial, drive, plan, tick, search)
 
 
 def _search(
@@ -295,8 +297,8 @@ def _search(
     """The search for events in steps of fixed size, or None without events."""
     if not events:
         return None
-    lags = STEPPERS[str(plan.integrator)] is semi_implicit_euler
-    return EventSearch(mechanism.tree, events, initial, values, plan.step, lags)
+    lag = plan.step / 2 if STEPPERS[str(plan.integrator)] is semi_implicit_euler else 0.0
+    return EventSearch(mechanism, events, initial, values, plan.step, lag)
 
 
 def run_compiled(
@@ -333,7 +335,7 @@ def _run_compiled(
         dynamics = continuous_dynamics_of_worlds(mechanism, initial, plan)
         return integrate_worlds(mechanism, initial, dynamics, drive, plan, tick, events), called
     search = _search(mechanism, initial, plan, events, event_values_compiled(mechanism, events, initial))
-    program = _program(mechanism, plan)
+    program = _program(mechanism, plan, bool(events))
     if isinstance(drive, ControlFunction) and (traced := traced_control(program, drive, initial)) is not None:
         executor, control = traced
 
@@ -352,13 +354,15 @@ def _run_compiled(
     return roll_out(CompiledExecutor(program, initial), initial, drive, plan, tick, search), called
 
 
-def _program(mechanism: Mechanism, plan: SimulationSettings) -> StepProgram:
+def _program(mechanism: Mechanism, plan: SimulationSettings, has_events: bool) -> StepProgram:
+    """The step of a simulation; events need its impacts."""
     return StepProgram(
         mechanism,
         plan.step,
         str(plan.integrator),
         stabilization=plan.stabilization,
         coordinate_reduction=plan.coordinate_reduction,
+        logs_impacts=has_events and has_hard_contacts(mechanism),
     )
 
 
