@@ -1,13 +1,13 @@
 """Pairs of several kinds of shapes in one loop: the contact points are those of each pair alone."""
 
 from dataclasses import replace
+from functools import cache
 
 import mujoco
 import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.api.compilation.compiled import compile_function
 from zwang.collision import (
     FAR,
     StoredPlacements,
@@ -19,6 +19,8 @@ from zwang.collision import (
     passes_broad_phase,
 )
 from zwang.collision.shapes import CONVEX
+from zwang.compiler.pipeline import trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
 from zwang.scalar import empty, fori_loop, where
@@ -32,25 +34,36 @@ SHAPES = {
 }
 NUMBERS = 7  # of a contact point: distance, position, normal
 WORLDS = 14
+FEW = ("mesh0", "ellipsoid0", "capsule0", "cylinder0")  # with a box: of all numbers of points
 
 
-def scene():
-    """Two floating shapes of each kind, of different sizes, and a box that is fixed to the world."""
+def scene(names=None):
+    """Two floating shapes of each kind, of different sizes, or those of these names; and a box that is fixed
+    to the world.
+    """
     rng, assets, bodies = np.random.default_rng(1), "", ""
     for k in range(2):
         corners = rng.normal(size=(12, 3)) * 0.1
         assets += f'<mesh name="m{k}" vertex="{" ".join(map(str, corners.ravel()))}"/>'
-        bodies += f'<body><freejoint/><geom name="mesh{k}" type="mesh" mesh="m{k}" margin=".02"/></body>'
+        shapes = {f"mesh{k}": f'type="mesh" mesh="m{k}" margin=".02"'}
         for kind, sizes in SHAPES.items():
             own = " ".join(str(float(x) * (1 + 0.2 * k)) for x in sizes.split())
-            bodies += f'<body><freejoint/><geom name="{kind}{k}" type="{kind}" size="{own}"/></body>'
+            shapes[f"{kind}{k}"] = f'type="{kind}" size="{own}"'
+        for name, shape in shapes.items():
+            if names is None or name in names:
+                bodies += f'<body><freejoint/><geom name="{name}" {shape}/></body>'
     ground = '<geom name="fixed" type="box" size=".1 .1 .1"/>'
     return f"<mujoco><asset>{assets}</asset><worldbody>{ground}{bodies}</worldbody></mujoco>"
 
 
-@pytest.fixture(scope="module")
+@cache
+def shapes(names=None):
+    return read_mjcf("shapes.xml", strict=False, text=scene(names))
+
+
+@pytest.fixture
 def mechanism():
-    return read_mjcf("shapes.xml", strict=False, text=scene())
+    return shapes()
 
 
 def states(mechanism):
@@ -73,9 +86,12 @@ def test_one_loop_for_each_number_of_points(mechanism):
     assert all(len({pair.kinds for pair in group.pairs}) > 1 for group in groups)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
+@cache
+def points_of_group(number):
+    """The program of the contact points of all pairs of a group, and for each world and pair those of the
+    pair alone, on floats, (points, NUMBERS), or None if the broad phase excludes it.
+    """
+    mechanism = shapes()
     pairs, groups = iterated_groups(mechanism)
     group = groups[number]
     count = group.first.count
@@ -93,19 +109,30 @@ def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
 
         return fori_loop(0, len(group), visit, empty((len(group), NUMBERS * count + 1)), unroll=False)
 
-    q = np.array(list(states(mechanism)))
-    compiled = compile_function(function, {"q": (mechanism.nq,)}, dtype=dtype, threads=1)
-    found = np.reshape(compiled(q.astype(dtype)), (WORLDS, len(group), -1))
+    def alone(pair, poses):
+        if not passes_broad_phase(pair, poses):
+            return None
+        points = contact_points(pair, poses)
+        return np.array([[x.distance, *x.position, *x.frame[0]] for x in points], float)
+
+    poses = [Kinematics(mechanism.tree, q).poses for q in states(mechanism)]
+    program = trace_and_optimise(function, {"q": (mechanism.nq,)})
+    return program, [[alone(pair, world) for pair in group.pairs] for world in poses]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_contact_points_are_those_of_each_pair_alone(mechanism, number, dtype):
+    program, worlds = points_of_group(number)
+    q = np.array(list(states(mechanism)), dtype)
+    found = np.reshape(CompiledFunction(program, dtype=dtype, threads=1)(q), (WORLDS, len(worlds[0]), -1))
     tolerance, checked, differ = (1e-9, 0, 0) if dtype == "float64" else (2e-3, 0, 0)
-    for world, own in zip(q, found, strict=True):
-        poses = Kinematics(mechanism.tree, world).poses
-        for pair, numbers in zip(group.pairs, own, strict=True):
-            assert numbers[-1] == passes_broad_phase(pair, poses)
-            if not numbers[-1]:
+    for world, own in zip(worlds, found, strict=True):
+        for expected, numbers in zip(world, own, strict=True):
+            assert numbers[-1] == (expected is not None)
+            if expected is None:
                 continue
-            points = contact_points(pair, poses)
-            expected = np.array([[x.distance, *x.position, *x.frame[0]] for x in points], float)
-            values = numbers[:-1].reshape(count, NUMBERS)
+            values = numbers[:-1].reshape(-1, NUMBERS)
             exist = expected[:, 0] < FAR / 2
             if dtype == "float64":
                 assert exist.sum() == (values[:, 0] < FAR / 2).sum()
@@ -142,7 +169,9 @@ def test_hard_contacts_of_several_kinds_compiled_and_on_floats():
     assert forces > 6
 
 
-def test_a_single_world_and_many_are_alike(mechanism):
+def test_a_single_world_and_many_are_alike():
+    mechanism = shapes(FEW)
+    assert {group.first.count for group in iterated_groups(mechanism)[1]} == {1, 2, 4}
     q = np.array(list(states(mechanism)))
     force, v = np.zeros((WORLDS, mechanism.nv)), np.zeros((WORLDS, mechanism.nv))
     fast = zw.compile(mechanism, threads=1)
