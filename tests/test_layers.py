@@ -116,9 +116,15 @@ def loads_by_name(node: ast.AST) -> bool:
 
 
 @functools.cache
-def tree(path: Path) -> ast.Module:
-    """The syntax tree of a module."""
-    return ast.parse(path.read_text("utf-8"))
+def imports_and_calls(path: Path) -> list[tuple[ast.Import | ast.ImportFrom | ast.Call, bool]]:
+    """The nodes of a module's syntax tree that may load others, and whether each is inside a function."""
+    found, todo = [], [(ast.parse(path.read_text("utf-8")), False)]
+    for node, inside in todo:  # which grows
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            found.append((node, inside))
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return found
 
 
 @functools.cache
@@ -127,16 +133,14 @@ def imports(path: Path) -> list[tuple[str, bool]]:
 
     Imports for type checkers alone, and those by `import_module` of a constant name, are included.
     """
-    functions = [f for f in ast.walk(tree(path)) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef)]
-    inside = {id(n) for f in functions for n in ast.walk(f)}
     found = []
-    for node in ast.walk(tree(path)):
+    for node, inside in imports_and_calls(path):
         if isinstance(node, ast.Import):
-            found += [(alias.name, id(node) in inside) for alias in node.names]
+            found += [(alias.name, inside) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
-            found += [(f"{node.module}.{alias.name}", id(node) in inside) for alias in node.names]
-        elif isinstance(node, ast.Call) and loads_by_name(node) and isinstance(node.args[0], ast.Constant):
+            found += [(f"{node.module}.{alias.name}", inside) for alias in node.names]
+        elif loads_by_name(node) and isinstance(node.args[0], ast.Constant):
             found.append((str(node.args[0].value), False))
     return found
 
@@ -214,7 +218,11 @@ def test_a_heavy_library_has_owners_and_imports_are_at_the_top():
 
 
 def test_modules_are_loaded_by_name_only_where_listed():
-    calling = {module for module, path in MODULES.items() if any(map(loads_by_name, ast.walk(tree(path))))}
+    calling = {
+        module
+        for module, path in MODULES.items()
+        if any(loads_by_name(node) for node, _ in imports_and_calls(path))
+    }
     assert not calling - LAZY, "these modules call import_module"
 
 
