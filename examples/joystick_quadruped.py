@@ -184,21 +184,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--envs", type=int, default=256)
+    parser.add_argument("--tested", type=int, default=64, help="in so many worlds, before and after")
     parser.add_argument("--save", type=Path, help="the policy, a file for NumPy")
     given = parser.parse_args()
     limit = round(SECONDS / DT)
     envs = zwang.gym.VectorEnv(WALK, num_envs=given.envs, max_episode_steps=limit, dtype="float32")
     trainer = Trainer(Corrections(envs), SETTINGS, before_step=Joystick())
-    print("before:", summary(lambda x: np.zeros((len(x), 12))))
+    print("before:", summary(lambda x: np.zeros((len(x), 12)), given.tested))
     trainer.train(given.minutes)
-    print("after:", summary(trainer.policy))
+    print("after:", summary(trainer.policy, given.tested))
     if given.save:
         trainer.policy.save(given.save)
 
 
-def summary(policy):
-    """How well random commands are followed."""
-    found, fell = errors(policy)
+def summary(policy, count):
+    """How well random commands are followed in `count` worlds."""
+    found, fell = errors(policy, count)
     x, y, turn = found
     return f"{fell.sum()} of {len(fell)} fell; errors {x:.3f} m/s, {y:.3f} m/s, {turn:.3f} rad/s"
 

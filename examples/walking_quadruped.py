@@ -159,23 +159,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--envs", type=int, default=256)
+    parser.add_argument("--tested", type=int, default=64, help="in so many worlds, before and after")
     parser.add_argument("--save", type=Path, help="the policy, a file for NumPy")
     given = parser.parse_args()
     limit = round(SECONDS / WALK.dt)
     envs = zwang.gym.VectorEnv(WALK, num_envs=given.envs, max_episode_steps=limit, dtype="float32")
     trainer = Trainer(Corrections(envs), SETTINGS, before_step=Pusher())
     for push in (0.0, PUSH):
-        print("before:", summary(lambda x: np.zeros((len(x), 12)), push))
+        print("before:", summary(lambda x: np.zeros((len(x), 12)), given.tested, push))
     trainer.train(given.minutes)
     for push in (0.0, PUSH):
-        print("after:", summary(trainer.policy, push))
+        print("after:", summary(trainer.policy, given.tested, push))
     if given.save:
         trainer.policy.save(given.save)
 
 
-def summary(policy, push):
-    """What 64 worlds do under a policy."""
-    speed, fell = walk(policy, push=push)
+def summary(policy, count, push):
+    """What `count` worlds do under a policy."""
+    speed, fell = walk(policy, count, push)
     return (
         f"pushed by {push} m/s: {fell.sum()} of {len(fell)} fell; speed of the others "
         f"{speed[~fell].mean():.3f} m/s, from {speed[~fell].min():.3f} to {speed[~fell].max():.3f}"

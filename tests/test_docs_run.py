@@ -26,8 +26,8 @@ PAGES_NEED = {"drive_a_real_robot.md": "example-robot-data"}
 """Pages that need a package which the tests do not install on Windows."""
 SHORT = {
     "ppo.py": ["--task", "zwang/InvertedPendulum-v5", "--minutes", "0.05", "--envs", "8"],
-    "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
-    "joystick_quadruped.py": ["--minutes", "0.01", "--envs", "8"],
+    "walking_quadruped.py": ["--minutes", "0.01", "--envs", "8", "--tested", "8"],
+    "joystick_quadruped.py": ["--minutes", "0.01", "--envs", "8", "--tested", "8"],
     "torch_jump.py": ["--iterations", "15"],
     "trajectory_optimisation.py": ["furuta", "--short"],
     "torch_ppo.py": ["--env-id", "zwang/InvertedPendulum-v5", "--num-envs", "8", "--total-timesteps", "2000"],
