@@ -65,20 +65,22 @@ def of_arm(*constraints: Any, kinds: tuple[str, ...] = ("equality",), **fields: 
     return Case(arm(*constraints, **fields), *ARM, kinds)
 
 
-def ball(condim: int, cone: str, hard: bool = False) -> Case:
-    """Two balls, one on top of the other, on the floor; they slide, spin and roll."""
-    surface = zw.Surface(condim=condim, friction=(0.6, 0.05, 0.02), hard=hard)
+def balls(condims: tuple[int, int], cone: str, hard: bool = False) -> Case:
+    """Two balls, one on top of the other, on the floor; they slide, spin and roll. condims: of the contact
+    with the floor, and of the contact between the balls, which is larger.
+    """
+    lower, upper = (zw.Surface(condim=n, friction=(0.6, 0.05, 0.02), hard=hard) for n in condims)
     bodies = [
         zw.Body(name, joint=zw.Free(f"{name} joint"), mass=mass, inertia=(0.4 * mass * 0.01,) * 3,
                 geometry=[zw.Sphere(radius=0.1, surface=surface)])
-        for name, mass in (("low", 1.0), ("high", 0.7))
+        for name, mass, surface in (("low", 1.0, lower), ("high", 0.7, upper))
     ]  # fmt: skip
     options = zw.Options(cone=cone, impratio=1.5)
-    m = zw.Mechanism(bodies=bodies, geometry=[zw.Plane(surface=surface)], options=options)
+    m = zw.Mechanism(bodies=bodies, geometry=[zw.Plane(surface=lower)], options=options)
     q = [0, 0, 0.099, 1, 0, 0, 0, 0.03, 0.02, 0.29, 1, 0, 0, 0]
     v = [0.4, -0.2, -0.05, 0.3, 0.1, 0.5, -0.1, 0.2, -0.1, 1.0, -0.6, 0.4]
-    kind = "contact" if condim == 1 or (cone == "pyramidal" and not hard) else "cone"
-    return Case(m, q, v, (kind,))
+    pyramids = cone == "pyramidal" and not hard
+    return Case(m, q, v, tuple("contact" if n == 1 or pyramids else "cone" for n in condims))
 
 
 def wheeled(*constraints: Any) -> Case:
@@ -95,20 +97,15 @@ def rolling() -> Case:
     return Case(m, [0, 0, 0.1, 1, 0, 0, 0], [0.1, -0.2, 0, 2.0, 1.0, 0.5], ("equality",))
 
 
-def limits(softness: Any) -> zw.Mechanism:
+def joint_rows(softness: Any) -> Case:
+    """Limits of two joints, and dry friction in all three."""
+    rows = {"limit_softness": softness, "friction_softness": softness}
     joints = {
-        "right": zw.Revolute("right", axis=(0, 1, 0), limits=(-0.895, 1.0), limit_softness=softness),
-        "reach": zw.Prismatic("reach", axis=(1, 0, 0), limits=(-0.5, 0.098), limit_softness=softness),
+        "left": zw.Revolute("left", axis=(0, 1, 0), friction=0.8, friction_softness=softness),
+        "right": zw.Revolute("right", axis=(0, 1, 0), limits=(-0.895, 1.0), friction=2.0, **rows),
+        "reach": zw.Prismatic("reach", axis=(1, 0, 0), limits=(-0.5, 0.098), friction=0.1, **rows),
     }
-    return arm(joints=joints)
-
-
-def friction(softness: Any) -> zw.Mechanism:
-    joints = {
-        "right": zw.Revolute("right", axis=(0, 1, 0), friction=2.0, friction_softness=softness),
-        "reach": zw.Prismatic("reach", axis=(1, 0, 0), friction=0.1, friction_softness=softness),
-    }
-    return arm(joints=joints)
+    return Case(arm(joints=joints), *ARM, ("friction", "limit"))
 
 
 def ball_limit() -> Case:
@@ -170,20 +167,21 @@ CASES: dict[str, Callable[[], Case]] = {
     "hard coupling": lambda: of_arm(zw.JointCoupling(*GEAR)),
     "tendons": lambda: Case(tendons(SOFT), *ARM, ("equality", "friction", "limit")),
     "hard tendons": lambda: Case(tendons(None), *ARM, ("friction", "limit")),
-    "limits": lambda: Case(limits(SOFT), *ARM, ("limit",)),
-    "hard limits": lambda: Case(limits(None), *ARM, ("limit",)),
+    "limits and friction": lambda: joint_rows(SOFT),
+    "hard limits and friction": lambda: joint_rows(None),
     "ball limit": ball_limit,
-    "friction": lambda: Case(friction(SOFT), *ARM, ("friction",)),
-    "hard friction": lambda: Case(friction(None), *ARM, ("friction",)),
     **{
-        f"{cone} contact {condim}": lambda condim=condim, cone=cone: ball(condim, cone)
-        for condim in (1, 3, 4, 6)
+        f"{cone} contacts {a} and {b}": lambda condims=(a, b), cone=cone: balls(condims, cone)
+        for a, b in ((1, 3), (4, 6))
         for cone in ("pyramidal", "elliptic")
     },
-    **{f"hard contact {n}": lambda n=n: ball(n, "elliptic", hard=True) for n in (1, 3, 4, 6)},
-    "knife edge": lambda: wheeled(zw.NoSideSlip("edge", "sled", point=(-0.2, 0.1, 0))),
-    "pfaffian": lambda: wheeled(
-        zw.Pfaffian("drive", {"x": sp.Symbol("turn", real=True), "y": 2, "turn": 1}, rate=0.3)
+    **{
+        f"hard contacts {a} and {b}": lambda condims=(a, b): balls(condims, "elliptic", hard=True)
+        for a, b in ((1, 3), (4, 6))
+    },
+    "knife edge and pfaffian": lambda: wheeled(
+        zw.NoSideSlip("edge", "sled", point=(-0.2, 0.1, 0)),
+        zw.Pfaffian("drive", {"x": sp.Symbol("turn", real=True), "y": 2, "turn": 1}, rate=0.3),
     ),
     "rolling": rolling,
     "non-ideal": nonideal,

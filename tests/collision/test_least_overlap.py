@@ -104,12 +104,12 @@ def test_distances_are_between_bounds_that_meet(kinds):
     is at most their distance; here the bounds meet. An overlap along the normal is the depth.
     """
     for spread, distance in SPREADS:
-        poses = Poses(kinds, spread, distance, 20_000, 1)
+        poses = Poses(kinds, spread, distance, 10_000, 1)
         signed, n, first, second = poses.found()
-        scale, everything = poses.scale, np.arange(20_000)
+        scale, everything = poses.scale, np.arange(10_000)
         apart, off = signed > 0, np.abs((signed + poses.overlap(n, everything)) / scale)
         assert off[apart].max() < 1e-9 and off.max() < 1e-7
-        assert apart.sum() > 5_000
+        assert apart.sum() > 2_500
         first, second = poses.inside(0, first), poses.inside(1, second)
         between = np.linalg.norm(second - first, axis=1)
         # where Newton's method fails, as at some rims, the points are those of the search, whose tolerance is
@@ -125,13 +125,13 @@ def test_depths_are_least_among_the_directions_around_the_normal(kinds):
     """
     rng, compared = np.random.default_rng(2), 0
     for spread, distance in (*SPREADS, (0.0, 0.3)):
-        poses = Poses(kinds, spread, distance, 20_000, 3)
+        poses = Poses(kinds, spread, distance, 10_000, 3)
         signed, n, _, _ = poses.found()
         chosen = np.flatnonzero(signed < 0)
         least = poses.searched(n[chosen], chosen, np.repeat(10.0 ** np.arange(-2, -6, -1), 25), rng)
         assert ((-signed[chosen] - least) / poses.scale[chosen]).max() < 1e-10
         compared += len(chosen)
-    assert compared > 20_000
+    assert compared > 10_000
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
@@ -187,7 +187,7 @@ def test_the_depth_of_boxes_with_one_centre_is_by_the_separating_axis_theorem():
 def test_depths_of_meshes_are_the_distance_of_the_nearest_face_of_their_difference():
     """The difference of two polyhedra is the convex hull of the differences of their vertices."""
     rng, excess = np.random.default_rng(6), []
-    for most, poses in ((40, 300), (40, 300), (40, 300), (400, 30)):
+    for most, poses in ((40, 450), (40, 450), (400, 30)):
         hulls = []
         for _ in range(2):
             x = rng.normal(size=(rng.integers(most // 5, most), 3))

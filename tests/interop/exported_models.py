@@ -70,13 +70,13 @@ def driven_loop() -> zw.Mechanism:
     return zw.Mechanism("driven", bodies, constraints=[ring], home=(1, 0))
 
 
-def woken() -> zw.Mechanism:
-    """A box that sleeps on a plane until another one falls on it."""
+def woken(falling: type[zw.Box] | type[zw.Sphere] = zw.Box) -> zw.Mechanism:
+    """A box that sleeps on a plane until another one, or a ball, falls on it."""
     box = zw.Box(0.1, 0.1, 0.1, surface=SOFT)
-    shape = {"geometry": [box], "density": 1000}
+    shape = box if falling is zw.Box else zw.Sphere(0.06, surface=SOFT)
     bodies = [
-        zw.Body("lower", zw.Free("lower"), sleep="init", **shape),
-        zw.Body("upper", zw.Free("upper"), **shape),
+        zw.Body("lower", zw.Free("lower"), sleep="init", geometry=[box], density=1000),
+        zw.Body("upper", zw.Free("upper"), geometry=[shape], density=1000),
     ]
     home = (0, 0, 0.05, 1, 0, 0, 0, 0, 0, 0.2, *np.array([0.9, 0.3, 0.2, 0.1]) / np.sqrt(0.95))
     options = zw.Options(enabled=("sleep",))

@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 import zwang as zw
 from tests.api.test_sensor_derivatives import limited_arm
 from tests.interop.cases import arm_on_a_ball, central_differences
-from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped, servo
+from tests.interop.exported_models import MODELS, PARAMS, SOFT, arm, dropped, servo, woken
 from zwang.errors import CompileError, FormatError, MissingExtraError
 from zwang.interop import c_compiler, fmi
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
@@ -63,19 +63,43 @@ class Unit:
         return rates
 
 
+H = 0.01  # the step of models in which only a few are made [s]
+MORE = {
+    "sleep": (lambda: woken(zw.Sphere), {}),
+    "ball": (arm_on_a_ball, {"params": {"payload": 0.7}}),
+    "servo": (servo, {"q0": "up"}),
+    "limited arm by Euler": (limited_arm, {"step": H, "integrator": "euler"}),
+    "limited arm by Runge-Kutta": (limited_arm, {"step": H, "integrator": "rk4"}),
+    "loop by Baumgarte": (
+        lambda: four_bar().replace(sensors=[zw.SiteSensor("acc", "accelerometer", "coupler")]),
+        {"step": H, "stabilization": "baumgarte"},
+    ),
+}
+"""Models of single tests or smaller ones of their name, with the settings of their export."""
+
+
+class Exports:
+    """The FMU of a model, made once, and the report of its export."""
+
+    def __init__(self, folders):
+        self.folders, self.made = folders, {}
+
+    def __call__(self, name):
+        """The path of the FMU."""
+        if name not in self.made:
+            path = self.folders.mktemp("fmu") / f"{len(self.made)}.fmu"
+            make, settings = MORE.get(name) or (MODELS[name], {"params": PARAMS.get(name)})
+            self.made[name] = path, zw.export(make(), path, **settings)
+        return self.made[name][0]
+
+    def report(self, name):
+        self(name)
+        return str(self.made[name][1])
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """The FMU of a model, made once."""
-    made = {}
-
-    def export(name):
-        if name not in made:
-            path = tmp_path_factory.mktemp("fmu") / f"{len(made)}.fmu"
-            zw.export(MODELS[name](), path, params=PARAMS.get(name))
-            made[name] = path
-        return made[name]
-
-    return export
+    return Exports(tmp_path_factory)
 
 
 CONTINUOUS = ["furuta", "symbols", "arm", "soft contact"]
@@ -178,10 +202,9 @@ def test_directional_and_adjoint_derivatives(model, exported):
 
 
 @pytest.mark.parametrize("length", [1.0, 1.3])
-def test_derivatives_by_the_elements_of_a_quaternion(length, tmp_path):
+def test_derivatives_by_the_elements_of_a_quaternion(length, exported):
     """All outputs are functions of the normalised quaternion, whose length an integrator does not keep."""
-    zw.export(arm_on_a_ball(), tmp_path / "ball.fmu", params={"payload": 0.7})
-    unit = Unit(tmp_path / "ball.fmu", FMU3Model).start()
+    unit = Unit(exported("ball"), FMU3Model).start()
     states = [name for name in unit.reference if name.startswith(("q.", "v."))]
     unknowns = [name for name in unit.reference if name.startswith(("der(", "sensor.", "frame."))]
     y = np.random.default_rng(0).normal(size=len(states))
@@ -213,37 +236,29 @@ def test_outputs_are_sensors_and_positions_of_frames(model, exported):
         unit.fmu.doStep(t, 0.02)
 
 
-@pytest.mark.parametrize(
-    ("m", "settings"),
-    [(limited_arm(), {"integrator": "euler"}), (limited_arm(), {"integrator": "rk4"}),
-     (four_bar().replace(sensors=[zw.SiteSensor("acc", "accelerometer", "coupler")]),
-      {"stabilization": "baumgarte"})],
-)  # fmt: skip
-def test_sensors_are_those_of_the_exported_step(m, settings, tmp_path):
-    h = 0.01
-    zw.export(m, tmp_path / "a.fmu", step=h, **settings)
+@pytest.mark.parametrize("model", ["limited arm by Euler", "limited arm by Runge-Kutta", "loop by Baumgarte"])
+def test_sensors_are_those_of_the_exported_step(model, exported):
     names = [f"sensor.acc.{axis}" for axis in "xyz"]
     found = fmpy.simulate_fmu(
-        str(tmp_path / "a.fmu"), fmi_type="CoSimulation", stop_time=20 * h, output_interval=h, output=names
+        str(exported(model)), fmi_type="CoSimulation", stop_time=20 * H, output_interval=H, output=names
     )
-    run = zw.simulate(m, duration=20 * h, step=h, record={"sensors": True}, progress=False, **settings)
+    make, settings = MORE[model]
+    run = zw.simulate(make(), duration=20 * H, record={"sensors": True}, progress=False, **settings)
     np.testing.assert_array_equal(np.stack([found[name] for name in names], axis=-1), run.sensor.values[0])
 
 
-def test_sensors_of_model_exchange_belong_to_the_derivatives(tmp_path):
+def test_sensors_of_model_exchange_belong_to_the_derivatives(exported):
     """The tip of an arm on a hinge: a_z = g cos(h) - r h''."""
-    zw.export(limited_arm(), tmp_path / "a.fmu", step=0.01, integrator="euler")
-    unit = Unit(tmp_path / "a.fmu", FMU3Model).start(v__h=0.1)
+    unit = Unit(exported("limited arm by Euler"), FMU3Model).start(v__h=0.1)
     rate, a_z = unit.get("der(v.h)", "sensor.acc.z")
     assert abs(rate) > 10 and a_z == pytest.approx(9.81 * np.cos(0.203) - 0.3 * rate, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [FMU3Slave, FMU3Model])
-def test_a_keyframe_also_gives_the_control(kind, tmp_path):
+def test_a_keyframe_also_gives_the_control(kind, exported):
     """Also after a reset; in model exchange J a = k (u - q) + m g r cos(q)."""
     m = servo()
-    zw.export(m, tmp_path / "servo.fmu", q0="up")
-    unit = Unit(tmp_path / "servo.fmu", kind).start()
+    unit = Unit(exported("servo"), kind).start()
     assert {x.name: x.start for x in unit.description.modelVariables}["control.p"] == "0.7"
     run = zw.simulate(m, "up", duration=0.1, progress=False)
     for _ in range(2):
@@ -257,7 +272,10 @@ def test_a_keyframe_also_gives_the_control(kind, tmp_path):
         unit.set(control__p=0.1)
         unit.fmu.reset()
         unit.start()
-    zw.export(m, tmp_path / "rest.fmu", q0=[0.5])
+
+
+def test_without_a_keyframe_the_control_is_zero(tmp_path):
+    zw.export(servo(), tmp_path / "rest.fmu", q0=[0.5])
     assert Unit(tmp_path / "rest.fmu").start().get("control.p")[0] == 0
 
 
@@ -370,11 +388,11 @@ def test_hostile_names_are_escaped(tmp_path):
     assert all(name.isprintable() for name in names) and len(set(names)) == len(names)
 
 
-def test_model_exchange_with_hard_constraints_needs_their_stabilisation(tmp_path):
-    assert "baumgarte" in str(zw.export(four_bar(), tmp_path / "loop.fmu"))
-    report = zw.export(four_bar(), tmp_path / "both.fmu", stabilization="baumgarte")
-    assert "baumgarte" not in str(report)
-    assert fmpy.read_model_description(str(tmp_path / "both.fmu")).modelExchange is not None
+def test_model_exchange_with_hard_constraints_needs_their_stabilisation(exported):
+    assert "baumgarte" in exported.report("loop")
+    assert "baumgarte" not in exported.report("loop by Baumgarte")
+    description = fmpy.read_model_description(str(exported("loop by Baumgarte")))
+    assert description.modelExchange is not None
 
 
 def test_refusals(tmp_path, monkeypatch):
