@@ -42,18 +42,19 @@ def test_reactions_under_gravity_compensation_by_actuators_are_refused():
         zw.joint_reactions(mechanism, [0.0], [0.0], [0.0])
 
 
+# pairs: the floor and all parts but the trunk, the wall and the tail, the foot and the stone
 ADHESION = """<mujoco>{option}<worldbody>
-  <geom type="plane" size="3 3 .1"/>
-  <geom name="wall" type="box" size=".05 1 1" pos="-.44 0 0"/>
+  <geom type="plane" size="3 3 .1" contype="0"/>
+  <geom name="wall" type="box" size=".05 1 1" pos="-.44 0 0" contype="0" conaffinity="4"/>
   <body name="lizard" pos="0 0 .15"><freejoint/>
-    <geom name="trunk" type="capsule" size=".03" fromto="-.1 0 0 .1 0 0"/>
+    <geom name="trunk" type="capsule" size=".03" fromto="-.1 0 0 .1 0 0" contype="0" conaffinity="0"/>
     <body name="foot" pos=".1 0 0"><joint name="ankle" axis="0 1 0" damping=".1" stiffness="2"/>
-      <geom size=".03" pos="0 .05 -.1" gap=".03" condim="{condim}"/>
-      <geom type="box" size=".02 .02 .02" pos="0 -.05 -.1" gap=".02"/></body>
+      <geom size=".03" pos="0 .05 -.1" gap=".03" condim="{condim}" contype="3" conaffinity="0"/>
+      <geom type="box" size=".02 .02 .02" pos="0 -.05 -.1" gap=".02" conaffinity="0"/></body>
     <body name="tail" pos="-.1 0 0"><joint name="hip" axis="0 0 1" damping=".1"/>
-      <geom type="capsule" size=".02" fromto="0 0 0 -.25 0 0" margin=".04"/></body>
+      <geom type="capsule" size=".02" fromto="0 0 0 -.25 0 0" margin=".04" contype="5" conaffinity="0"/></body>
   </body>
-  <body name="stone" pos=".1 .1 .04"><freejoint/><geom size=".04" gap=".01"/></body>
+  <body name="stone" pos=".1 .1 .04"><freejoint/><geom size=".04" gap=".01" conaffinity="2"/></body>
 </worldbody>
 <actuator><adhesion name="stick" body="foot" ctrlrange="0 1" gain="{gain}"/>
   <general name="cling" body="tail" gainprm="3" biastype="affine" biasprm=".5 0 -.3" dyntype="filter"
