@@ -153,21 +153,27 @@ def watched(names: list[str]) -> Iterator[None]:
         _opened.pop()
 
 
-def try_in_child(path: Path, seconds: float) -> Outcome:
-    """The outcome in a separate process, whose memory is measured, and which is terminated if it hangs."""
-    command = [sys.executable, "-m", "tests.io.child", str(path)]
+def try_in_child(paths: list[Path], seconds: float) -> list[Outcome]:
+    """The outcomes in a separate process, whose memory is measured, and which is terminated if it hangs."""
+    command = [sys.executable, "-m", "tests.io.child", *map(str, paths)]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
-    patience = WALL_CLOCK_FACTOR * seconds + 60
+    patience, failed = WALL_CLOCK_FACTOR * seconds + 60, ""
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=root
+    )
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=patience, env=environment, cwd=root
-        )
+        out, messages = child.communicate(timeout=patience)
+        if child.returncode != 0:
+            failed = f"crashes with code {child.returncode}: {messages[-500:]}"
     except subprocess.TimeoutExpired:
-        return Outcome(error=f"hangs: no response after {patience} s", typed=False, seconds=patience)
-    if done.returncode != 0:
-        return Outcome(error=f"crashes with code {done.returncode}: {done.stderr[-500:]}", typed=False)
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+        child.kill()
+        out, _ = child.communicate()
+        failed = f"hangs: no response after {patience} s"
+    found = [Outcome(**json.loads(line)) for line in out.splitlines() if line.startswith("{")]
+    if failed:  # in the first file without an outcome; the later ones have none
+        found += [Outcome(error=failed, typed=False)] * (len(paths) - len(found))
+    return found
 
 
 # ---------------------------------------------------------------------------------------------- judging

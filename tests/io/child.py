@@ -1,4 +1,4 @@
-"""Run one input in a separate process: `python -m tests.io.child FILE` prints the outcome as JSON."""
+"""Run inputs in a separate process: `python -m tests.io.child FILE ...` prints each outcome as JSON."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def most_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
-outcome = try_file(Path(sys.argv[1]))
-outcome.megabytes = most_megabytes()
-print(json.dumps(vars(outcome)))
+for name in sys.argv[1:]:
+    outcome = try_file(Path(name))
+    outcome.megabytes = most_megabytes()
+    print(json.dumps(vars(outcome)), flush=True)

@@ -24,17 +24,27 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome_of(case: dict[str, Any], root: Path) -> Outcome:
-    """The outcome of a case; cases with bounds on time or memory are run in a separate process.
+    """The outcome in this process.
 
-    The others run in a thread of their own: CPython allocates and frees memory at every call that crosses
-    the end of a block of its stack of frames, which depends on the depth at which the runner calls a test
-    and can make the same computation ten times slower.
+    In a thread of its own: CPython allocates and frees memory at every call that crosses the end of a block
+    of its stack of frames, which depends on the depth at which the runner calls a test and can make the same
+    computation ten times slower.
     """
-    path = root / case["file"]
-    if case.get("big") or case["max_mb"] < 1024:
-        return try_in_child(path, case["max_s"])
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(try_file, path).result()
+        return thread.submit(try_file, root / case["file"]).result()
+
+
+def outcomes_of(cases: list[dict[str, Any]], root: Path) -> dict[str, Outcome]:
+    """The outcomes by name of the case; large inputs are run in a separate process each, and the others with
+    a bound on memory in one for all, so that none of them takes more than the bound.
+    """
+    alone = [[case] for case in cases if case.get("big")]
+    bounded = [case for case in cases if not case.get("big") and case["max_mb"] < 1024]
+    found = {}
+    for group in (*alone, bounded):
+        outcomes = try_in_child([root / x["file"] for x in group], sum(x["max_s"] for x in group))
+        found.update(zip((x["name"] for x in group), outcomes, strict=True))
+    return {case["name"]: found.get(case["name"]) or outcome_of(case, root) for case in cases}
 
 
 def test_files(root: Path) -> None:
@@ -43,8 +53,9 @@ def test_files(root: Path) -> None:
     The cases mark inputs that cannot be detected: an identity quaternion in the other order is a half turn.
     Such an input may pass in silence, and in no other way.
     """
+    outcomes = outcomes_of(FILES, root)
     failures = {
-        case["name"]: found for case in FILES if (found := failure(case, outcome_of(case, root), root))
+        case["name"]: found for case in FILES if (found := failure(case, outcomes[case["name"]], root))
     }
     for case in FILES:
         if case.get("undetectable") and failures.get(case["name"]) == badinputs.SILENT:
