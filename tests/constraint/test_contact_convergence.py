@@ -4,19 +4,24 @@ contact with decreasing step size.
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.optimize import brentq
 
 import zwang as zw
 from tests.cases import case, references
-from tests.constraint.test_contact_laws import HOME, G, ball, box, sliding, velocities_and_positions
+from tests.constraint.test_contact_laws import HOME, G, ball, box, sliding
 from zwang.errors import SimulationWarning
 
 TIMES = (0.02, 0.01, 0.005)  # time constants of the softness; ten steps each
 STIFF = (0.9999, 0.9999, 0.001, 0.5, 2.0)
+MU, TIME, RESTITUTION, STIFFNESS, DAMPING = sp.symbols("mu time restitution stiffness damping", positive=True)
+SOFT = {"solref": (TIME, 1.0), "solimp": (0.99, 0.99, 0.001, 0.5, 2.0)}
+"""Symbols, so that a mechanism is compiled once for all of their values."""
 
 
-def soft(time, impedance=0.99):
-    return {"solref": (time, 1.0), "solimp": (impedance, impedance, 0.001, 0.5, 2.0)}
+def velocities_and_positions(mechanism, q0, v0, duration, step, **params):
+    run = zw.simulate(mechanism, q0, v0, duration=duration, step=step, params=params, progress=False)
+    return run.v.values.reshape(-1, mechanism.nv), run.q.values.reshape(-1, mechanism.nq)
 
 
 def order(errors, ratio):
@@ -27,16 +32,16 @@ def order(errors, ratio):
     return float(np.mean(np.log(errors[:-1] / errors[1:]) / np.log(ratio)))
 
 
-def ends(mechanism, q0, v0, duration, step):
-    """Final velocities and positions with elliptic friction cones."""
+def ends(mechanism, q0, v0, duration, time, **params):
+    """Final velocities and positions with elliptic friction cones, for a time constant of the softness."""
     mechanism = mechanism.replace(options=zw.Options(cone="elliptic"))
-    v, q = velocities_and_positions(mechanism, q0, v0, duration, step)
+    v, q = velocities_and_positions(mechanism, q0, v0, duration, time / 10, time=time, **params)
     return v[-1], q[-1]
 
 
-def point(mu, **surface):
-    """A point mass on a floor, which slides without rotation."""
-    material = zw.Surface(friction=(mu, 0.005, 0.0001), **surface)
+def point(**surface):
+    """A point mass on a floor with the friction MU, which slides without rotation."""
+    material = zw.Surface(friction=(MU, 0.005, 0.0001), **surface)
     joints = tuple(
         zw.Prismatic(name, axis=axis) for name, axis in zip("xyz", np.eye(3, dtype=int).tolist(), strict=True)
     )
@@ -48,8 +53,7 @@ def point(mu, **surface):
 @pytest.mark.parametrize("reference", references("contact", "E01_block_slides_to_rest"), ids=sliding)
 def test_a_soft_block_slides_to_rest_with_an_error_of_first_order_in_its_time_constant(reference):
     found = [
-        ends(point(reference["mu"], **soft(T)), np.zeros(3), [reference["v0"], 0, 0], 1.0, T / 10)
-        for T in TIMES
+        ends(point(**SOFT), np.zeros(3), [reference["v0"], 0, 0], 1.0, T, mu=reference["mu"]) for T in TIMES
     ]
     errors = [q[0] - reference["d_stop"] for _, q in found]
     near = case("contact", "E01_block_slides_to_rest")["tolerance"]["relative"] * reference["d_stop"]
@@ -64,8 +68,8 @@ def test_a_hard_point_stops_by_runge_kutta_within_the_cases_tolerance(reference)
     """
     start, near = [reference["v0"], 0, 0], case("contact", "E01_block_slides_to_rest")["tolerance"]
     run = zw.simulate(
-        point(reference["mu"], hard=True), np.zeros(3), start, duration=1.0, step=2.5e-4, integrator="rk4",
-        progress=False,
+        point(hard=True), np.zeros(3), start, duration=1.0, step=2.5e-4, integrator="rk4",
+        params={"mu": reference["mu"]}, progress=False,
     )  # fmt: skip
     x = run.q.values[0, :, 0]
     assert x[-1] == pytest.approx(reference["d_stop"], rel=0, abs=near["hard"])
@@ -77,10 +81,9 @@ def test_a_hard_point_stops_by_runge_kutta_within_the_cases_tolerance(reference)
 def test_a_soft_ball_slips_until_it_rolls_with_an_error_of_first_order(number):
     reference = case("contact", "E02_slip_to_roll")["reference"][number]
     mu, rolled = reference["mu"], 0.8 - reference["t_roll"]
-    errors = []
+    mechanism, errors = ball(reference["r"], reference["k_inertia"], mu=mu, **SOFT), []
     for T in TIMES:
-        mechanism = ball(reference["r"], reference["k_inertia"], mu=mu, **soft(T))
-        v, q = ends(mechanism, HOME, [reference["v0"], 0, 0, 0, reference["omega0"], 0], 0.8, T / 10)
+        v, q = ends(mechanism, HOME, [reference["v0"], 0, 0, 0, reference["omega0"], 0], 0.8, T)
         assert v[0] == pytest.approx(reference["v_final"], abs=0.05 * T)
         errors.append(q[0] - reference["x_roll"] - rolled * reference["v_final"])
     assert 0.8 < order(errors, 2) < 1.2 and abs(errors[-1]) < 1e-3
@@ -89,22 +92,22 @@ def test_a_soft_ball_slips_until_it_rolls_with_an_error_of_first_order(number):
 @pytest.mark.parametrize("number", range(3))
 def test_a_soft_ball_rolls_or_slips_down_an_incline_with_an_error_of_first_order(number):
     reference = case("contact", "E07_rolling_incline")["reference"][number]
+    mechanism = ball(0.1, reference["k"], mu=reference["mu"], slope=reference["alpha"], **SOFT)
     errors = []
     for T in TIMES:
-        mechanism = ball(0.1, reference["k"], mu=reference["mu"], slope=reference["alpha"], **soft(T))
-        _, q = ends(mechanism, HOME, np.zeros(6), 2.0, T / 10)
+        _, q = ends(mechanism, HOME, np.zeros(6), 2.0, T)
         errors.append(q[0] / 2.0 - reference["acceleration"])
     assert order(errors, 2) > 0.7 and abs(errors[-1]) < 2e-3
 
 
 def test_a_soft_box_slides_down_an_incline_with_an_error_of_first_order():
     reference = next(r for r in case("contact", "E04_box_incline")["reference"] if r["outcome"] == "slides")
+    mechanism = box(
+        reference["width_b"], reference["height_h"], reference["mu"], slope=reference["alpha"], **SOFT
+    )
     errors = []
     for T in TIMES[:2]:
-        mechanism = box(
-            reference["width_b"], reference["height_h"], reference["mu"], slope=reference["alpha"], **soft(T)
-        )
-        _, q = ends(mechanism, HOME, np.zeros(6), 1.0, T / 10)
+        _, q = ends(mechanism, HOME, np.zeros(6), 1.0, T)
         errors.append(2 * q[0] - reference["slide_acceleration"])
     assert order(errors, 2) > 0.7 and abs(errors[-1]) < 0.02
 
@@ -126,13 +129,13 @@ def damping_for(restitution, stiffness):
 def test_a_soft_ball_bounces_with_an_error_of_half_an_order_in_its_stiffness(number):
     """A bounce lasts about pi sqrt(1 / k), while a rigid impact is instantaneous."""
     reference = case("contact", "E03_bouncing_ball")["reference"][number]
-    delays = []
+    mechanism, delays = ball(0.1, condim=1, solref=(-STIFFNESS, -DAMPING), solimp=STIFF), []
     for k in (1e4, 4e4, 1.6e5):
         h = 0.005 / np.sqrt(k)
-        softness = {"solref": (-k, -damping_for(reference["e"], k)), "solimp": STIFF}
+        softness = {"stiffness": k, "damping": damping_for(reference["e"], k)}
         start = [0, 0, reference["h"], 1.0, 0, 0, 0]
         duration = 1.15 * reference["impact_times"][1]
-        _, q = velocities_and_positions(ball(0.1, condim=1, **softness), start, np.zeros(6), duration, h)
+        _, q = velocities_and_positions(mechanism, start, np.zeros(6), duration, h, **softness)
         impacts = crossings(q[:, 2], h)
         assert impacts[0] == pytest.approx(reference["impact_times"][0], abs=2 * h)
         delays.append(impacts[1] - reference["impact_times"][1])
@@ -150,11 +153,12 @@ def test_a_hard_ball_bounces_by_newtons_law_with_an_error_of_at_least_first_orde
     """Impact times, peak heights and path length; the ball rests after infinitely many bounces in finite
     time.
     """
-    paths = []
+    mechanism, paths = ball(0.1, hard=True, restitution=RESTITUTION), []
     for h in (4e-3, 1e-3):
-        mechanism = ball(0.1, hard=True, restitution=reference["e"])
         start, duration = [0, 0, reference["h"], 1.0, 0, 0, 0], 1.4 * reference["T_total"]
-        v, q = velocities_and_positions(mechanism, start, np.zeros(6), duration, h)
+        v, q = velocities_and_positions(
+            mechanism, start, np.zeros(6), duration, h, restitution=reference["e"]
+        )
         z, w = q[:, 2], v[:, 2]
         bounces = h * (1 + np.flatnonzero(np.diff(w) > 0)[:2])
         np.testing.assert_allclose(bounces, reference["impact_times"][:2], atol=2 * h)

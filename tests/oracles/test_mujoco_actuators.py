@@ -52,7 +52,8 @@ ADHESION = """<mujoco>{option}<worldbody>
       <geom size=".03" pos="0 .05 -.1" gap=".03" condim="{condim}" contype="3" conaffinity="0"/>
       <geom type="box" size=".02 .02 .02" pos="0 -.05 -.1" gap=".02" conaffinity="0"/></body>
     <body name="tail" pos="-.1 0 0"><joint name="hip" axis="0 0 1" damping=".1"/>
-      <geom type="capsule" size=".02" fromto="0 0 0 -.25 0 0" margin=".04" contype="5" conaffinity="0"/></body>
+      <geom type="capsule" size=".02" fromto="0 0 0 -.25 0 0" margin=".04" contype="5"
+        conaffinity="0"/></body>
   </body>
   <body name="stone" pos=".1 .1 .04"><freejoint/><geom size=".04" gap=".01" conaffinity="2"/></body>
 </worldbody>
