@@ -137,7 +137,8 @@ def pose(rng, rest, height):
 def test_contacts_of_tilted_shapes_are_mujocos(name, margin):
     below, above, rest, height = CASES[name]
     two, rng, errors, counts = Two(below, above, margin), np.random.default_rng(8), [], []
-    for _ in range(16 if "stone" in name else 40):  # the faces of a stone take their time on floats
+    # the faces of a stone take their time on floats, and many poses on a drum are left out
+    for _ in range(10 if "stone" in name else 40 if name == "lying cylinder on a drum" else 24):
         ours, theirs = two.both(pose(rng, rest, height))
         # a cylinder across a drum's rim: MuJoCo 4.0.1 takes its cap for the reference, half a metre deep
         if name == "lying cylinder on a drum" and min((c[0] for c in theirs), default=0) < -0.1:
@@ -152,7 +153,7 @@ def test_contacts_of_tilted_shapes_are_mujocos(name, margin):
     several = sum(n > 1 for n in counts)
     assert several >= 2 and (counts.count(1) >= 3 or "stone" in name)
     # MuJoCo's nearest points of round shapes are found to the square root of its tolerance
-    allowed = 6 if name in LARGE else 0
+    allowed = 3 if name in LARGE else 0
     largest = ACROSS if name.startswith("lying cylinder") and EARLIER else 2e-6
     assert sorted(errors)[-1 - allowed] < largest
 
