@@ -75,13 +75,19 @@ def assert_near(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], d
         np.testing.assert_allclose(found[name], wanted, rtol=0, atol=NEAR[dtype] * scale, err_msg=name)
 
 
+@cache
+def compiled_results(kind: type, dtype: str, width: int) -> list[np.ndarray]:
+    """All functions' results (WORLDS, size) by machine code for so many lanes."""
+    p = problem(kind, seed=KINDS.index(kind))
+    return CompiledFunction(p.program, dtype=dtype, lanes=width, threads=1, cache=False)(*p.states.values())
+
+
 @kinds_and_types
 def test_compiled_equals_float_at_every_width(kind, dtype):
     p = problem(kind, seed=KINDS.index(kind))
     bits = set()
     for width in (1, WIDTHS[1:-1][KINDS.index(kind) % 3], WIDTHS[-1]):
-        compiled = CompiledFunction(p.program, dtype=dtype, lanes=width, threads=1, cache=False)
-        found = compiled(*p.states.values())
+        found = compiled_results(kind, dtype, width)
         assert_near(dict(zip(FUNCTIONS, found, strict=True)), p.expected, dtype)
         bits.add(b"".join(array.tobytes() for array in found))
     assert len(bits) == 1
@@ -99,7 +105,7 @@ def c_function(folder: Path, source: str) -> Any:
 def test_the_c_source_gives_the_compiled_bits(kind, dtype, tmp_path):
     p = problem(kind, seed=KINDS.index(kind))
     function = c_function(tmp_path, c.source(p.program, "compute", dtype))
-    fast = CompiledFunction(p.program, dtype=dtype, threads=1, cache=False)(*p.states.values())
+    fast = compiled_results(kind, dtype, WIDTHS[-1])
     for w in range(WORLDS):
         found = called(function, p.program, {name: rows[w] for name, rows in p.states.items()}, dtype)
         assert found.tobytes() == b"".join(array[w].tobytes() for array in fast)

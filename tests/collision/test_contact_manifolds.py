@@ -247,9 +247,8 @@ def test_compiled_manifolds_are_those_on_floats(name):
     exists = both[1][..., 0] < FAR
     assert np.abs(both[0] - both[1])[exists].max() < 1e-6
     assert np.isfinite(fast).all()
-    for lanes in (1, 2):
-        other = CompiledFunction(compiled.program, lanes=lanes, threads=1, cache=False)(np.array(states))
-        assert np.array_equal(other.reshape(fast.shape), fast)
+    alone = CompiledFunction(compiled.program, lanes=1, threads=1, cache=False)(np.array(states))
+    assert np.array_equal(alone.reshape(fast.shape), fast)
 
 
 @pytest.mark.parametrize("name", ["brick on a table", "lying cylinder on a table", "tent on a plane"])
