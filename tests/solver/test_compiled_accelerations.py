@@ -94,7 +94,7 @@ def heap(count, rng, cone):
     bodies = []
     for k in range(count):
         friction = (float(rng.uniform(0.2, 1)), 0.01, 0.001)
-        surface = zw.Surface(condim=(1, 3, 4, 6)[k // 2 % 4], friction=friction, margin=0.01 * (k % 2))
+        surface = zw.Surface(condim=(1, 3, 4, 6)[k % 4], friction=friction, margin=0.01 * (k % 2))
         shape = shapes[k % 3](surface)
         inertia = tuple(rng.uniform(0.003, 0.005, size=3))
         bodies.append(
@@ -113,7 +113,7 @@ def piled(mechanism, count, rng, worlds):
     return q.reshape(worlds, -1)
 
 
-@pytest.mark.parametrize(("count", "cone"), [(5, "pyramidal"), (7, "elliptic")])
+@pytest.mark.parametrize(("count", "cone"), [(4, "pyramidal"), (5, "elliptic")])
 def test_compiled_accelerations_of_heaps_equal_those_on_floats(count, cone):
     rng = np.random.default_rng(count)
     mechanism = heap(count, rng, cone)
@@ -128,8 +128,8 @@ def test_compiled_accelerations_of_heaps_equal_those_on_floats(count, cone):
     assert touching > 2 * count
 
 
-def arms(cone, condim, pairs=8, spheres=3):
-    """MJCF of two arms of eight hinges beside each other, with spheres along their links."""
+def arms(cone, condim, pairs=4, spheres=6):
+    """MJCF of two arms of four hinges beside each other on a slide, with spheres along their links."""
 
     def link(arm, k):
         balls = "".join(f'<geom type="sphere" size=".08" pos="{0.1 * j} 0 0"/>' for j in range(spheres))
@@ -140,7 +140,8 @@ def arms(cone, condim, pairs=8, spheres=3):
 
     options = f'<option cone="{cone}" tolerance="1e-14" iterations="200" ls_tolerance="1e-6"/>'
     default = f'<default><geom condim="{condim}" friction=".6 .01 .01"/></default>'
-    bodies = "".join(link(arm, 0) for arm in range(2))
+    slide = '<joint type="slide" axis="1 0 0"/><geom size=".08" pos="0 0 9"/>'
+    bodies = f'<body>{slide}{"".join(link(arm, 0) for arm in range(2))}</body>'
     return f"<mujoco>{options}{default}<worldbody>{bodies}</worldbody></mujoco>"
 
 
@@ -155,9 +156,9 @@ def test_worlds_with_few_and_with_many_contacts_between_links_are_mujocos(cone, 
     model = mujoco.MjModel.from_xml_string(text)
     mechanism = read_mjcf("arms.xml", strict=False, text=text)
     rng = np.random.default_rng(condim)
-    q = rng.normal(size=(worlds, 16)) * np.linspace(0, 0.6, worlds)[:, None]
-    q[:, 0] += np.linspace(0, -0.5, worlds)
-    v = 0.3 * rng.normal(size=(worlds, 16))
+    q = rng.normal(size=(worlds, 9)) * np.linspace(0, 0.6, worlds)[:, None]
+    q[:, 1] += np.linspace(0, -0.5, worlds)
+    v = 0.3 * rng.normal(size=(worlds, 9))
     expected, counts = np.empty_like(v), []
     for k in range(worlds):
         data = mujoco.MjData(model)
