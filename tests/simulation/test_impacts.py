@@ -46,7 +46,7 @@ def apexes(run):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_the_energy_of_an_elastic_ball_is_kept_by_rk4_over_many_bounces(compiled):
     """The free motion is a parabola, which the method integrates exactly; so is the impact."""
-    duration = 30.0 if compiled else 3.0
+    duration = 30.0 if compiled else 1.5
     mechanism = ball_on_floor(surface())
     run = run_of(mechanism, pose(1.0), duration=duration, step=0.01, integrator="rk4", compiled=compiled)
     np.testing.assert_allclose(run.energy, run.energy[0, 0], rtol=1e-12)
@@ -62,10 +62,13 @@ def test_the_energy_of_an_elastic_ball_is_kept_by_rk4_over_many_bounces(compiled
 def test_the_apex_of_an_elastic_ball_does_not_depend_on_the_phase_of_the_impacts(integrator):
     """The apex of Euler's method is that of the leapfrog method, 1 + g h^2 / 8, at every bounce."""
     mechanism = ball_on_floor(surface())
-    for h in (0.01, 0.0087, 0.005):
-        found = apexes(run_of(mechanism, pose(1.0), duration=9.0, step=h, integrator=integrator))
-        assert len(found) >= 9
-        np.testing.assert_allclose(found, 1 + G * h * h / 8, atol=1e-10)
+    heights = np.array([1.0, 0.93, 0.87])
+    for h in (0.01, 0.005):
+        run = run_of(mechanism, [pose(z) for z in heights], duration=9.0, step=h, integrator=integrator)
+        for w, height in enumerate(heights):
+            found = apexes(run.isel(world=[w]))
+            assert len(found) >= 9
+            np.testing.assert_allclose(found, height + G * h * h / 8, atol=1e-10)
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
@@ -79,10 +82,10 @@ def test_the_error_after_bounces_has_the_order_of_the_free_motion_at_any_phase(i
     )
     expected = closed_form_with_drag(0.3 + RADIUS, 0.8, 0.9, 1.0)
     errors = []
-    for steps in (50, 100, 200):
+    for steps in (50, 200):
         run = run_of(mechanism, [0.3 + RADIUS], duration=1.0, step=1 / steps, integrator=integrator)
         errors.append(abs(run.q.values[0, -1, 0] - expected[0]))
-    order = math.log2(errors[0] / errors[2]) / 2
+    order = math.log2(errors[0] / errors[1]) / 2
     assert order > (3.2 if integrator == "rk4" else 0.9)
     assert integrator != "rk4" or errors[-1] < 1e-9
 
@@ -236,21 +239,22 @@ def test_an_elastic_bounce_mirrors_perturbations_of_the_height(integrator):
     mechanism = ball_on_floor(surface(), gravity=(0, 0, 0))
     T, d = 0.5, 1e-4
 
-    def end(height, speed):
-        run = run_of(
-            mechanism, pose(height), [0, 0, -speed, 0, 0, 0], duration=T, step=0.02, integrator=integrator
-        )
-        return run.q.values[0, -1, 2]
-
-    for height in (0.3, 0.307, 0.3199):
-        assert (end(height + d, 1.5) - end(height - d, 1.5)) / (2 * d) == pytest.approx(-1, abs=1e-8)
-        assert (end(height, 1.5 + d) - end(height, 1.5 - d)) / (2 * d) == pytest.approx(T, abs=1e-8)
+    starts = [
+        (height + dz, 1.5 + dv)
+        for height in (0.3, 0.307, 0.3199)
+        for dz, dv in ((d, 0), (-d, 0), (0, d), (0, -d))
+    ]
+    q0, v0 = [pose(z) for z, _ in starts], [[0, 0, -speed, 0, 0, 0] for _, speed in starts]
+    run = run_of(mechanism, q0, v0, duration=T, step=0.02, integrator=integrator)
+    ends = run.q.values[:, -1, 2].reshape(3, 4)
+    np.testing.assert_allclose((ends[:, 0] - ends[:, 1]) / (2 * d), -1, rtol=0, atol=1e-8)
+    np.testing.assert_allclose((ends[:, 2] - ends[:, 3]) / (2 * d), T, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_pendulum_on_a_hard_constraint_bounces_off_a_wall_as_one_on_a_joint(integrator, compiled):
-    material, run = surface(0.7), {"duration": 0.7, "step": 0.005, "integrator": integrator}
+    material, run = surface(0.7), {"duration": 0.2, "step": 0.005, "integrator": integrator}
     shape = zw.Sphere(RADIUS, surface=material)
     wall = zw.Plane(position=(-RADIUS, 0, 0), surface=material,
                     orientation=[math.sqrt(0.5), 0, math.sqrt(0.5), 0])  # fmt: skip
@@ -261,9 +265,10 @@ def test_a_pendulum_on_a_hard_constraint_bounces_off_a_wall_as_one_on_a_joint(in
     bob = zw.Body("bob", zw.Revolute("turn", axis=(0, 1, 0)), mass=1, com=(0, 0, -1),
                   geometry=(zw.Sphere(RADIUS, position=(0, 0, -1), surface=material),))  # fmt: skip
     joint = zw.Mechanism("joint", (bob,), geometry=(wall,))
-    angle = 0.4  # it meets the wall at the bottom, where x = 0
-    found = run_of(loop, [math.sin(angle), -math.cos(angle)], compiled=compiled, **run).q.values[0]
-    turn = run_of(joint, [-angle], compiled=compiled, **run).q.values[0, :, 0]
+    angle, rate = 0.15, -1.5  # it meets the wall at the bottom, where x = 0
+    start = [math.sin(angle), -math.cos(angle)], [rate * math.cos(angle), rate * math.sin(angle)]
+    found = run_of(loop, *start, compiled=compiled, **run).q.values[0]
+    turn = run_of(joint, [-angle], [-rate], compiled=compiled, **run).q.values[0, :, 0]
     assert found[:, 0].min() > -2e-4 and found[-1, 0] > 0.01
     np.testing.assert_allclose(found[:, 0], -np.sin(turn), atol=1e-6 if integrator == "rk4" else 5e-3)
 
