@@ -11,7 +11,6 @@ import mujoco
 import numpy as np
 
 import zwang as zw
-from tests.cases import case
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 INTEGRATORS = {
@@ -95,12 +94,32 @@ def creature(cone: str = "pyramidal", extra: str = "") -> str:
 </mujoco>"""
 
 
-def humanoid() -> str:
-    """The humanoid of gymnasium, for which MuJoCo's results are stored."""
-    return case("mujoco_oracle", "humanoid")["parameters"]["xml"]
+def crawler() -> str:
+    """A floating trunk with two legs, with limits, pyramids, and contacts between its legs."""
+    legs = _leg("a", 0.3, 3) + _leg("b", 0.9, 6)
+    motors = "".join(
+        f'<motor joint="{leg}_{joint}" gear="10" ctrlrange="-1 1"/>'
+        for leg in "ab"
+        for joint in ("turn", "lift", "knee")
+    )
+    return f"""
+<mujoco>
+  <compiler angle="radian" autolimits="true"/>
+  <option timestep="0.004"/>
+  <default><geom density="700"/><joint armature="0.01"/></default>
+  <worldbody>
+    <geom type="plane" size="5 5 0.1" condim="1"/>
+    <body name="trunk" pos="0 0 0.5">
+      <freejoint name="root"/>
+      <geom type="capsule" fromto="-0.15 0 0 0.15 0 0" size="0.1" condim="1"/>
+      {legs}
+    </body>
+  </worldbody>
+  <actuator>{motors}</actuator>
+</mujoco>"""
 
 
-TEXTS = {"creature": creature, "elliptic creature": lambda: creature("elliptic"), "humanoid": humanoid}
+TEXTS = {"creature": creature, "elliptic creature": lambda: creature("elliptic"), "crawler": crawler}
 
 
 @cache

@@ -60,7 +60,6 @@ def test_the_worlds_differ_in_their_active_rows():
 @pytest.mark.parametrize(
     ("dtype", "lanes", "name"),
     [
-        ("float64", 1, "creature"),
         ("float64", 4, "creature"),
         ("float32", 1, "creature"),
         ("float64", 1, "elliptic creature"),

@@ -7,15 +7,23 @@ import pytest
 
 import zwang as zw
 from tests.solver.large_models import mechanism_of, mujoco_steps, random_states, relative_error, text_of
-from tests.solver.test_compacted_rollout import rollout_states
+from tests.solver.test_compacted_rollout import (
+    FRICTIONLESS,
+    LIMIT,
+    PYRAMID,
+    keeps_rows_by_world,
+    rollout_states,
+)
 
 
 @pytest.mark.parametrize("integrator", ["implicitfast", "rk4"])
 def test_a_step_of_other_integrators_is_mujocos(integrator):
-    text = text_of("creature")
+    text = text_of("crawler")
     mechanism = mechanism_of(text)
+    assert keeps_rows_by_world(mechanism)
     q, v, u, q_after, v_after = rollout_states(mechanism, zw.compile(mechanism), integrator=integrator)
-    q_mujoco, v_mujoco, _ = mujoco_steps(text, integrator, q, v, u)
+    q_mujoco, v_mujoco, kinds = mujoco_steps(text, integrator, q, v, u)
+    assert kinds >= {LIMIT, FRICTIONLESS, PYRAMID, ("contact", 6, True)}
     assert relative_error(v_mujoco, v_after, v).max() < 1e-10
     assert np.abs(q_mujoco - q_after).max() < 1e-11
 

@@ -19,7 +19,6 @@ ELLIPTIC_ROWS = CREATURE_ROWS - {PYRAMID} | {CONE}
 REQUIRED_ROWS = {
     "creature": CREATURE_ROWS,
     "elliptic creature": ELLIPTIC_ROWS,
-    "humanoid": {LIMIT, FRICTIONLESS, PYRAMID},
 }
 
 

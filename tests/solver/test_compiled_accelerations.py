@@ -141,7 +141,7 @@ def arms(cone, condim, pairs=4, spheres=6):
     options = f'<option cone="{cone}" tolerance="1e-14" iterations="200" ls_tolerance="1e-6"/>'
     default = f'<default><geom condim="{condim}" friction=".6 .01 .01"/></default>'
     slide = '<joint type="slide" axis="1 0 0"/><geom size=".08" pos="0 0 9"/>'
-    bodies = f'<body>{slide}{"".join(link(arm, 0) for arm in range(2))}</body>'
+    bodies = f"<body>{slide}{''.join(link(arm, 0) for arm in range(2))}</body>"
     return f"<mujoco>{options}{default}<worldbody>{bodies}</worldbody></mujoco>"
 
 
