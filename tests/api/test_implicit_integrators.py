@@ -39,7 +39,7 @@ def differenced(mechanism, q, v, u):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_exact_jacobian_is_that_of_differences_compiled_and_on_floats(seed):
     rng = np.random.default_rng(seed)
-    mechanism = random_mechanism(rng, 4)
+    mechanism = random_mechanism(rng, 3)
     q, v = random_state(mechanism, rng)[:2]
     u = rng.normal(size=mechanism.nv)
     expected = differenced(mechanism, q, v, u)

@@ -232,7 +232,7 @@ def test_memory_is_reported_in_suitable_units(size, text):
 )
 def test_the_work_for_files_and_pages_is_linear_in_the_bodies(work):
     """Ten times the bodies, ten times the calls: 10,000 bodies take seconds, not minutes."""
-    small, large = chain(100), chain(1000)
+    small, large = chain(50), chain(500)
     for m in (small, large):
         m.tree, m.symbols  # noqa: B018  which are kept
     work(small)
