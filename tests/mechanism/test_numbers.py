@@ -182,3 +182,21 @@ def test_a_margin_that_is_nan_raises():
     """Comparisons with a margin of NaN are false, so that no contact would be detected."""
     with pytest.raises(DescriptionError, match="margin of a surface is nan; it must be a finite number"):
         zw.Surface(margin=float("nan"))
+
+
+def test_configurations_of_a_mechanism_are_arrays_of_floats():
+    """An array of integers would drop the fraction of a coordinate that is written into it."""
+    x = sp.Symbol("x", real=True)
+    bodies = [
+        zw.Body("a", zw.Revolute("r", (0, 1, 0), reference=1), mass=1, com=(0, 0, -1)),
+        zw.Body("b", zw.Ball("s"), mass=1, inertia=(1, 1, 1)),
+    ]
+    pose = Keyframe("pose", q=(1, 1, 0, 0, 0), v=(0, 0, 0, 1))
+    m = zw.Mechanism("m", bodies, home=(2, 1, 0, 0, 0), keyframes=[pose])
+    for values in (m.neutral, m.home, m.keyframe("pose").q, m.keyframe("pose").v):
+        q = np.array(values)
+        q[0] = 0.7
+        assert q[0] == 0.7 and tuple(values) == tuple(np.array(values, dtype=int))
+    assert zw.Mechanism.from_json(m.to_json()) == m
+    symbolic = m.replace(home=(x, sp.Rational(3, 5), 0, sp.Rational(4, 5), 0))
+    assert symbolic.home[0] is x and symbolic.home[1].expression == sp.Rational(3, 5)

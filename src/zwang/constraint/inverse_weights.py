@@ -21,6 +21,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
 from zwang.scalar import maximum
@@ -45,7 +46,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     """Inverse weights of a mechanism's bodies, generalised velocities and tendons in its home
     configuration.
     """
-    tree, q = mechanism.tree, np.array(mechanism.home or mechanism.neutral)
+    tree, q = mechanism.tree, exact_array(mechanism.home or mechanism.neutral)
     kinematics, inverse = Kinematics(tree, q), inverse_mass_matrix(mechanism, q)
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
     simple = {name: 1 / maximum(TINY, mechanism.body(name).mass) for name in simple_bodies(mechanism.bodies)}
@@ -70,7 +71,9 @@ def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:
     bodies = {"world": (0, 0)} | {body.name: (0, 0) for body in mechanism.bodies}
     found = {}
     if mechanism.tendons:
-        found = _tendons(mechanism, Kinematics(mechanism.tree, np.array(mechanism.home or mechanism.neutral)))
+        found = _tendons(
+            mechanism, Kinematics(mechanism.tree, exact_array(mechanism.home or mechanism.neutral))
+        )
     return InverseWeights(bodies, (0,) * mechanism.nv, dict.fromkeys(found, 0), _lengths(found))
 
 

@@ -31,6 +31,7 @@ from zwang.mechanism.force_elements import (
 )
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import is_zero
 
@@ -93,9 +94,7 @@ def free_body_diagram(mechanism: Mechanism, poses: Sequence[Pose], v: Any) -> Fr
         J = placement_jacobian(tree, poses, tree.placement(body.name))
         velocities += [R.T @ (J[:3] @ v), R.T @ (J[3:] @ v)]
     links = tuple(tree.placement(body.name).link for body in mechanism.bodies)
-    return FreeBodyDiagram(
-        freed, np.array(freed.exact_neutral), np.concatenate(velocities), links, body_poses
-    )
+    return FreeBodyDiagram(freed, exact_array(freed.neutral), np.concatenate(velocities), links, body_poses)
 
 
 def _freed_body(body: Body, pose: Pose) -> Body:

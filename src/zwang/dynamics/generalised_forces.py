@@ -26,6 +26,7 @@ from zwang.mechanism.force_elements import (
     Wrench,
 )
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import Placement
 from zwang.scalar import absolute, divide, is_zero, maximum, minimum, sqrt
@@ -207,7 +208,7 @@ def _deflection(mechanism: Mechanism, spring: Spring, q: Any) -> Any:
 
 def _displacement(mechanism: Mechanism, joint: JointIndex, q: Any) -> np.ndarray:
     """Displacement of a ball or free joint from home: (translation,) rotation vector in body axes."""
-    home = np.array((mechanism.home or mechanism.exact_neutral)[joint.q])
+    home = exact_array((mechanism.home or mechanism.neutral)[joint.q])
     now = q[joint.q]
     w, x, y, z = home[-4:]
     rotation = rotations.logarithm(rotations.multiply(np.array([w, -x, -y, -z]), now[-4:]))

@@ -33,9 +33,8 @@ from zwang.mechanism.type_validation import validated
 class Frame:
     """A named frame fixed to a body, for example of a tool, a sensor or an MJCF site.
 
-    position [m], orientation: pose of the frame in the frame of `body`; orientation as a rotation matrix
-    (3, 3), whose columns are the axes of the frame, or as a quaternion (w, x, y, z).
-    Raises DescriptionError for an orientation that is no rotation.
+    position [m], orientation (a quaternion (w, x, y, z) or a rotation matrix): pose in the frame of `body`;
+    the body "world" is the ground. Raises DescriptionError.
     """
 
     name: str

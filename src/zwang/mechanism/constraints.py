@@ -60,10 +60,9 @@ def checked_switch(value: Any, softness: Softness | None, where: str) -> Number:
 class Connect:
     """Two points coincide, as in a ball joint that closes a kinematic loop.
 
-    a, b: the points, each as (name of the body, position [m] in the axes of that body); "world" is the fixed
-    body. softness: None for a hard constraint. active: 1, or 0 for one that does not act; a soft constraint
-    may be switched by a parameter.
-    Raises DescriptionError for points in another form.
+    a, b: (name of the body, point (x, y, z) in its frame [m]); the body "world" is the ground. softness: None
+    for a hard constraint. active: 1, or for a soft constraint 0, which switches it off, or a symbol.
+    Raises DescriptionError.
     """
 
     name: str
@@ -119,7 +118,7 @@ class Weld:
 class Distance:
     """The distance of two points is constant: `length` [m].
 
-    a, b, softness, active: as for `Connect`. Raises DescriptionError for a negative length.
+    a, b, softness and active: as for `Connect`. Raises DescriptionError for a negative length.
     """
 
     name: str
@@ -282,12 +281,14 @@ class NonIdeal:
     """A non-ideal constraint force: the part of the force of `constraint` that does work.
 
     forces: generalised forces by the name of the generalised velocity. Besides those of `Holonomic`, symbols
-    can be `NAME_dot`, the generalised velocity NAME, and `N`, the magnitude of the ideal force of
-    `constraint`: sqrt(sum of lambda_i^2) over its rows, in the presence of this non-ideal force. It is in
-    newtons if the gradient of each row has unit length: the ring x^2 + y^2 = R^2 has N in newtons as
-    sqrt(x^2 + y^2) - R, and 2 R times less as x^2 + y^2 - R^2. Coulomb friction of a bead on that ring, for
-    example, is {"x": -mu N x_dot / speed, "y": -mu N y_dot / speed}. Components along
-    the constraint directions are balanced by the ideal constraint force.
+    can be `NAME_dot`, the generalised velocity NAME, and `N`, the magnitude of the multipliers of
+    `constraint`: sqrt(sum of lambda_i^2) over its rows, in the presence of this non-ideal force. The ideal
+    force is sum of lambda_i times the gradient of row i. So `N` is its magnitude [N] only where the gradients
+    have unit length and are orthogonal, in coordinates that are lengths along orthogonal axes of one body:
+    write the ring of a bead as sqrt(x^2 + y^2) - R, since the gradient of x^2 + y^2 - R^2 has the length 2 R,
+    and N is the force / (2 R). Coulomb friction of this bead on a horizontal ring is {"x": -mu N x_dot /
+    speed, "y": -mu N y_dot / speed}. Components along the constraint directions are balanced by the ideal
+    constraint force.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, "A projection-based derivation of the equations of motion
     for the moving frame method", IMECE2021-72324, Eqs. 47-50; Udwadia, Kalaba, Int. J. Non-Linear Mech. 37
     (2002) 1079.
@@ -325,8 +326,10 @@ class CoulombFriction:
         bearing_distance [m]: distance of the two bearings, which are at equal distances from the joint's
         `position` on the axis. They carry the moment normal to the axis by a couple of forces, and N is the
         sum of the two bearing forces. By default the moment causes no friction.
-    constraint: the name of a constraint. N is the magnitude of its force, sqrt(sum of lambda_i^2) over its
-        rows, as for `NonIdeal`; in newtons if the gradients of its rows have unit length.
+    constraint: the name of a constraint. N is the magnitude of its multipliers, sqrt(sum of lambda_i^2) over
+        its rows, as for `NonIdeal`: the force [N] only where the gradients of its rows have unit length, as
+        that of the ring sqrt(x^2 + y^2) - R; for x^2 + y^2 - R^2 it is the force / (2 R), and so the friction
+        too small or too large. Divide such a formula by the length of its gradient.
         sliding: the sliding speed [m/s], as its coefficients by the name of the generalised velocity:
         numbers or expressions in the coordinates, as for `Pfaffian`. For a bead on a ring of radius R about
         the origin, {"x": -y / R, "y": x / R}; for a pin of radius r about which a body turns by phi,

@@ -85,7 +85,8 @@ class Joint:
         each generalised velocity of the joint [kg m^2 or kg].
     limits: (lower, upper) of the coordinate [rad or m]; for a ball joint, (0, largest angle), as in MuJoCo.
         Joints with several coordinates, other than a ball joint, have no limits.
-    velocity_limit, effort_limit: limits of the actuator; they are stored and not enforced.
+    velocity_limit [rad/s or m/s], effort_limit [N m or N]: limits of the actuator; they are stored and not
+        enforced.
     actuator_range: (lower, upper) [N m or N]. In simulation the sum of all actuator forces on the joint is
         clipped to it; in a mechanism without inputs, the generalised force that `control` requests. The
         effort of a URDF joint sets both `effort_limit` and `actuator_range`.
@@ -230,8 +231,8 @@ def checked_range(ends: Any, where: str) -> tuple[Number, Number]:
 class Revolute(MovingJoint):
     """A revolute joint: rotation about `axis` by the angle q [rad].
 
-    position [m]; armature [kg m^2]; limits, reference [rad]; velocity_limit [rad/s]; effort_limit,
-    actuator_range, friction [N m]: see `zwang.mechanism.joints.Joint`.
+    armature [kg m^2], friction [N m], limits and reference [rad], velocity_limit [rad/s], effort_limit and
+    actuator_range [N m]: see `zwang.mechanism.joints.Joint`.
     """
 
     @property
@@ -244,8 +245,8 @@ class Revolute(MovingJoint):
 class Prismatic(MovingJoint):
     """A prismatic joint: translation along `axis` by q [m].
 
-    position [m]; armature [kg]; limits, reference [m]; velocity_limit [m/s]; effort_limit, actuator_range,
-    friction [N]: see `zwang.mechanism.joints.Joint`.
+    armature [kg], friction [N], limits and reference [m], velocity_limit [m/s], effort_limit and
+    actuator_range [N]: see `zwang.mechanism.joints.Joint`.
     """
 
     @property
@@ -256,7 +257,10 @@ class Prismatic(MovingJoint):
 @validated
 @dataclass(frozen=True)
 class Screw(MovingJoint):
-    """A screw joint: rotation about `axis` by q [rad], translation along it by pitch * q; pitch [m/rad]."""
+    """A screw joint: rotation about `axis` by q [rad], translation along it by pitch * q; pitch [m/rad].
+
+    The other fields have the units of those of `Revolute`.
+    """
 
     pitch: Number = 0
 

@@ -18,7 +18,7 @@ from zwang.mechanism.force_elements import Actuator, Force, Motor, Wrench
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.joints import MovingJoint
-from zwang.mechanism.numbers import Number, Numbers, Vector3, vector
+from zwang.mechanism.numbers import Number, Numbers, Vector3, vector, with_floats
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.report import Report
 from zwang.mechanism.sensors import Camera, Sensor
@@ -83,7 +83,7 @@ class Mechanism:
         if any(not is_zero(tendon.armature) for tendon in self.tendons):
             _ = self.tree  # raises DescriptionError for a tendon with armature on several branches
         if self.home is not None:
-            put(self, "home", vector(self.home, self.nq, f"home of {where}"))
+            put(self, "home", with_floats(vector(self.home, self.nq, f"home of {where}")))
             consistency.check_quaternions(self.home, self.joints, f"home of {where}")
         consistency.check_keyframes(self.keyframes, self.nq, self.nv)
         consistency.check_mocap(self.keyframes, self.bodies)
@@ -151,16 +151,8 @@ class Mechanism:
 
     @cached_property
     def neutral(self) -> tuple[Number, ...]:
-        """The configuration in which every joint is at its reference (quaternions: identity), (nq,).
-
-        Its numbers are floats, so that other values can be put into an array of them.
-        """
-        return tuple(float(x) if isinstance(x, int) else x for x in self.exact_neutral)
-
-    @cached_property
-    def exact_neutral(self) -> tuple[Number, ...]:
-        """The neutral configuration (nq,) for equations on paper, in which 0 and 1 are integers."""
-        return tuple(x for j in self.joints for x in _neutral(j.joint))
+        """The configuration in which every joint is at its reference (quaternions: identity), (nq,)."""
+        return with_floats([x for j in self.joints for x in _neutral(j.joint)])
 
     def joint(self, name: str) -> JointIndex:
         """The joint of that name. Raises UnknownNameError with the valid names."""

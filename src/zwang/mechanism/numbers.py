@@ -209,6 +209,18 @@ def vector(values: Any, length: int, where: str) -> tuple[Number, ...]:
     return tuple(number(item, where) for item in items)
 
 
+def with_floats(values: Sequence[Number]) -> tuple[Number, ...]:
+    """`values` with integers as floats, so that an array of them is one of floats."""
+    return tuple(float(x) if type(x) is int else x for x in values)
+
+
+def exact_array(values: Numbers) -> np.ndarray:
+    """`values` as an array, with whole floats as integers, which are structural zeros and ones in an
+    algorithm.
+    """
+    return np.array([int(x) if type(x) is float and x.is_integer() else x for x in values])
+
+
 def matrix3(values: Any, where: str) -> Matrix3:
     """`values` as a 3x3 matrix. Raises DescriptionError for another shape."""
     try:

@@ -16,6 +16,7 @@ from zwang.mechanism.numbers import (
     number,
     number_tuple,
     vector,
+    with_floats,
 )
 from zwang.mechanism.type_validation import validated
 
@@ -133,7 +134,7 @@ class Keyframe:
     def __post_init__(self):
         for name in ("q", "v", "control", "activation"):
             values, where = getattr(self, name), f"{name} of keyframe {self.name!r}"
-            object.__setattr__(self, name, number_tuple(values, where, least=0))
+            object.__setattr__(self, name, with_floats(number_tuple(values, where, least=0)))
         where = f"mocap of keyframe {self.name!r}"
         poses = tuple((body, vector(p, 3, where), vector(q, 4, where)) for body, p, q in self.mocap)
         object.__setattr__(self, "mocap", poses)

@@ -20,6 +20,7 @@ from zwang.mechanism.force_elements import Wrench
 from zwang.mechanism.geometry import HeightField, Plane
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import mocap_groups
+from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.sleep_policy import SLEEP, sleep_policies
 from zwang.mechanism.tree import WORLD
 from zwang.scalar import (
@@ -128,7 +129,7 @@ def velocity_lengths(mechanism: Mechanism) -> list[Any]:
     The size is the largest distance from the centre of mass to a joint of the body or of its children, and to
     a point of the bounding sphere of a shape. Source: MuJoCo, `dof_length`, computed by `mj_setConst`.
     """
-    poses = Kinematics(mechanism.tree, np.array(mechanism.home or mechanism.neutral)).poses
+    poses = Kinematics(mechanism.tree, exact_array(mechanism.home or mechanism.neutral)).poses
     centres = {"world": None} | {b.name: _point(mechanism, poses, b.name, b.com) for b in mechanism.bodies}
     sizes: dict[str, Any] = dict.fromkeys(centres, SMALLEST_SIZE)
     for body in mechanism.bodies:

@@ -62,8 +62,8 @@ def ordered_poles(poles: np.ndarray, *, discrete: bool = False) -> np.ndarray:
     """
     modulus = np.abs(poles)
     largest = modulus.max(axis=-1, keepdims=True, initial=0)
-    size = (modulus if discrete else poles.real) / np.where(largest > 0, largest, 1)
-    order = np.lexsort((poles.imag, -np.round(size, POLE_DECIMALS)), axis=-1)
+    size = (modulus if discrete else np.real(poles)) / np.where(largest > 0, largest, 1)
+    order = np.lexsort((np.imag(poles), -np.round(size, POLE_DECIMALS)), axis=-1)
     return np.take_along_axis(poles, order, axis=-1)
 
 
