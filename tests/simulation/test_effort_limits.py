@@ -1,5 +1,6 @@
-"""A URDF's effort limits act in simulation: the force of a motor is limited. Compared with closed forms and
-MuJoCo's reading of the same file.
+"""Limits of actuators act in simulation: the effort limits of a URDF, and the ranges of activations and of
+controllers' integrals in continuous time. Compared with closed forms, with MuJoCo's reading of the same file,
+and with SciPy's integration of the equations.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import zwang as zw
+from zwang.errors import FormatError, SimulationError
 
 INERTIA, EFFORT, TIME = 0.4, 5.0, 0.5
 ROBOT = """<robot name="r"><link name="base"/>
@@ -92,3 +95,86 @@ def test_the_load_report_states_that_effort_limits_act(robot):
         for note in notes
     )
     assert robot.joint("turn").joint.effort_limit == 0 and robot.joint("turn").joint.actuator_range is None
+
+
+# ------------------------------------------------------------------------- actuators in continuous time
+
+CART = """<mujoco><option timestep="0.001" integrator="RK4"/><worldbody><body>
+<joint name="x" type="slide" axis="1 0 0" damping="2"/><geom size=".1" mass="1"/></body></worldbody>
+<actuator><general name="push" joint="x" dyntype="integrator" gainprm="1.5" actrange="-.4 .4"/></actuator>
+</mujoco>"""
+ADAPTIVE = ("dop853", "rk45", "radau", "bdf", "lsoda")
+
+
+def cart_in_continuous_time(t: float) -> tuple[float, float]:
+    """Activation and position of the cart 1 s + t after a control of 0.8 begins, which is -0.8 from 1 s on:
+    the activation is at 0.4 from 0.5 to 1 s.
+    """
+    x, v = 0.0, 0.0
+    for a, slope, time in ((0.0, 0.8, 0.5), (0.4, 0.0, 0.5), (0.4, -0.8, t)):
+        # v_dot = 1.5 (a + slope s) - 2 v
+        particular = 0.75 * a - 0.375 * slope
+        decay = v - particular
+        x += particular * time + 0.375 * slope * time**2 + decay / 2 * (1 - np.exp(-2 * time))
+        v = particular + 0.75 * slope * time + decay * np.exp(-2 * time)
+    return 0.4 - 0.8 * t, x
+
+
+@pytest.mark.parametrize("integrator", ADAPTIVE)
+def test_an_activation_stops_at_its_range_in_continuous_time(integrator):
+    cart = zw.load("cart.xml", text=CART)
+    control = {"push": np.where(np.arange(15) < 10, 0.8, -0.8)}
+    run = zw.simulate(cart, duration=1.5, step=0.1, integrator=integrator, control=control, progress=False)
+    activation, x = cart_in_continuous_time(0.5)
+    assert run.activation.values.max() < 0.4 + 1e-6
+    np.testing.assert_allclose(run.q.values[0, -1], x, atol=3e-7)
+    np.testing.assert_allclose(run.activation.values[0, -1], activation, atol=1e-6)
+    model = mujoco.MjModel.from_xml_string(CART)
+    data = mujoco.MjData(model)
+    for k in range(1500):
+        data.ctrl[:] = control["push"][k // 100]
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(run.q.values[0, -1], data.qpos, atol=1e-3)  # MuJoCo's activation is Euler's
+
+
+LINK = zw.Body("link", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.3))
+WEIGHT, LINK_INERTIA = 9.81 * 0.3, 0.09
+
+
+def servo(pid, t, y):
+    """The motion of a link under a PID controller, whose integral is y[2]: its force is 2 at most."""
+    error = 1 - y[0]
+    bound = pid.largest_integral_force or np.inf
+    force = 20 * error + np.clip(30 * y[2], -bound, bound) - 2 * y[1]
+    stopped = abs(30 * y[2]) >= bound and error * y[2] > 0
+    return [y[1], (force - WEIGHT * np.sin(y[0])) / LINK_INERTIA, 0 if stopped else error]
+
+
+def filtered(t, y):
+    """The motion of a link under an actuator with a filter, whose activation is y[2]."""
+    return [y[1], (5 * y[2] - WEIGHT * np.sin(y[0])) / LINK_INERTIA, (1 - y[2]) / 0.05]
+
+
+@pytest.mark.parametrize("step", [0.1, 0.01])
+@pytest.mark.parametrize("limit", [None, 2.0])
+def test_the_step_of_the_recording_does_not_change_a_controlled_motion(step, limit):
+    pid = zw.Pid(20, 30, 2.0, largest_integral_force=limit)
+    early = {"gain": (5, 0, 0), "activation": ("filter", (0.05,)), "early": True}
+    for options, derivative in (({"pid": pid}, lambda t, y: servo(pid, t, y)), (early, filtered)):
+        m = zw.Mechanism("servo", [LINK], forces=[zw.Actuator("a", joint="j", **options)])
+        run = zw.simulate(m, duration=1, step=step, integrator="dop853", control=[1.0], progress=False)
+        accuracy = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-12, "max_step": 0.02}
+        exact = solve_ivp(derivative, (0, 1), [0, 0, 0], **accuracy)
+        q, v, z = exact.y[:, -1]
+        np.testing.assert_allclose(run.q.values[0, -1, 0], q, atol=3e-7)
+        np.testing.assert_allclose(run.activation.values[0, -1, 0], z, atol=3e-7)
+        force = (derivative(1, [q, v, z])[1] * LINK_INERTIA) + WEIGHT * np.sin(q)
+        np.testing.assert_allclose(run.tau.values[0, -1, 0], force, atol=1e-5)
+
+
+def test_a_slew_rate_is_refused_in_continuous_time(tmp_path):
+    m = zw.Mechanism("servo", [LINK], forces=[zw.Actuator("a", joint="j", pid=zw.Pid(20, slew_rate=0.5))])
+    with pytest.raises(SimulationError, match=r"actuator 'a' has a slew_rate, .* 'dop853'"):
+        zw.simulate(m, duration=1, integrator="dop853", progress=False)
+    with pytest.raises(FormatError, match="a controller with a slew rate"):
+        zw.export(m, tmp_path, functions=["state_derivative"])

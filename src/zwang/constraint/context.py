@@ -26,17 +26,24 @@ class StepForm(NamedTuple):
     size [s]: the step size h, which softness and hard inequalities use. stabilization: of hard equalities, by
     coordinate "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     multistage: whether the integrator evaluates the rows several times in a step, so that the velocity at its
-    end cannot be prescribed.
+    end cannot be prescribed. continuous: whether it integrates the dynamics of continuous time, with steps of
+    its own choice.
     """
 
     size: Any
     stabilization: str = "projection"
     multistage: bool = False
+    continuous: bool = False
 
     @property
     def settling_time(self) -> Any:
         """The time constant of Baumgarte stabilisation [s]; None for coordinate projection."""
         return SETTLING_STEPS * self.size if self.stabilization == "baumgarte" else None
+
+    @property
+    def actuator_step(self) -> Any | None:
+        """The size of the time step on which actuators depend [s], see `Inputs`; None in continuous time."""
+        return None if self.continuous else self.size
 
     @property
     def closing_damping(self) -> Any:

@@ -14,7 +14,7 @@ from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
-from zwang.scalar import clip, equal, exp, less, where
+from zwang.scalar import clip, equal, exp, less, logical_or, where
 
 
 class ActuatorOutput(NamedTuple):
@@ -30,24 +30,27 @@ class ActuatorOutput(NamedTuple):
 
 class Drive(NamedTuple):
     """What drives an actuator: its control, its states, in the order of `Actuator.states`, the size of a time
-    step h [s] and the time t [s].
+    step h [s], None in continuous time, and the time t [s].
     """
 
     control: Any
     states: tuple[Any, ...]
-    h: Any
+    h: Any | None
     t: Any = 0
 
 
 class Inputs(NamedTuple):
     """The inputs of all actuators: controls and states by name, 0 where omitted, the time t [s], and the size
     h [s] of the time step, on which controllers and early activations depend.
+
+    h is None in continuous time: the limit of small steps. No step brings states into their ranges there, so
+    forces take the state within its range, and a state at an end of its range does not move outwards.
     """
 
     control: Mapping[str, Any]
     activation: Mapping[str, Any]
     t: Any
-    h: Any
+    h: Any | None
 
     def drive(self, actuator: Actuator) -> Drive:
         """What drives one actuator."""
@@ -144,6 +147,8 @@ def actuator_input(actuator: Actuator, drive: Drive) -> Any:
     """
     if actuator.activation is None:
         return clipped(drive.control, actuator.control_range)
+    if drive.h is None:
+        return clipped(drive.states[-1], actuator.activation_range)
     if not actuator.early:
         return drive.states[-1]
     return advanced_state(actuator, _activation_rate(actuator, drive), drive.states[-1], drive.h)
@@ -154,7 +159,7 @@ def activation_derivatives(mechanism: Mechanism, kinematics: Kinematics, inputs:
 
     That of an activation is u for an integrator, (u - activation) / time constant for a filter, and
     `activation_derivative` for a muscle. That of a state of a controller is its change over a time step, by
-    the step size.
+    the step size; in continuous time that of the integral is the error, and a set point has none.
     """
     pids = [f for f in mechanism.forces if isinstance(f, Actuator) and f.pid is not None and f.pid.states]
     lengths = {name: length for name, (length, _) in transmissions(mechanism, pids, kinematics).items()}
@@ -178,8 +183,19 @@ def _activation_rate(actuator: Actuator, drive: Drive) -> Any:
     kind, parameters = actuator.activation
     u, activation = clipped(drive.control, actuator.control_range), drive.states[-1]
     if kind == "muscle":
-        return activation_derivative(parameters, u, activation)
-    return u if kind == "integrator" else (u - activation) / parameters[0]
+        rate = activation_derivative(parameters, u, activation)
+    else:
+        rate = u if kind == "integrator" else (u - activation) / parameters[0]
+    return rate if drive.h is not None else _rate_within(rate, activation, actuator.activation_range)
+
+
+def _rate_within(rate: Any, x: Any, limits: Interval | None) -> Any:
+    """The time derivative of x, 0 where x is at or beyond a limit and would move outwards."""
+    if limits is None:
+        return rate
+    lower, upper = limits
+    rate = where(logical_or(less(x, upper), less(rate, 0)), rate, 0)
+    return where(logical_or(less(lower, x), less(0, rate)), rate, 0)
 
 
 def advanced_state(actuator: Actuator, rate: Any, state: Any, dt: Any) -> Any:
@@ -212,6 +228,10 @@ def _pid_force(actuator: Actuator, pid: Pid, length: Any, speed: Any, drive: Dri
 def _pid_rates(actuator: Actuator, pid: Pid, length: Any, drive: Drive) -> list[Any]:
     """The derivatives of the states of a PID controller; those of an early activation are not early."""
     u = drive.states[-1] if actuator.activation is not None else actuator_input(actuator, drive)
+    if drive.h is None:
+        error, integral = u - length, drive.states[0]
+        rate = _rate_within(error, integral, _integral_limits(pid))
+        return [_rate_within(rate, integral, actuator.activation_range)]
     u = _set_point(pid, u, drive)
     after = {"integral": _next_integral(pid, u - length, drive), "set point": u} if pid.states else {}
     return [(after[name] - old) / drive.h for name, old in zip(pid.states, drive.states, strict=False)]
@@ -221,16 +241,26 @@ def _set_point(pid: Pid, u: Any, drive: Drive) -> Any:
     """u within the slew rate from the set point of the step before; u itself at the time 0."""
     if pid.slew_rate is None:
         return u
-    before, change = drive.states[pid.states.index("set point")], pid.slew_rate * drive.h
+    before = drive.states[pid.states.index("set point")]
+    if drive.h is None:
+        return before
+    change = pid.slew_rate * drive.h
     return where(less(0, drive.t), clip(u, before - change, before + change), u)
 
 
 def _next_integral(pid: Pid, error: Any, drive: Drive) -> Any:
-    """The integral of the error at the end of the step, within its limit."""
+    """The integral of the error at the end of the step, within its limit; in continuous time the present
+    one.
+    """
     if "integral" not in pid.states:
         return 0
-    integral = drive.states[0] + error * drive.h
+    integral = drive.states[0] if drive.h is None else drive.states[0] + error * drive.h
+    return clipped(integral, _integral_limits(pid))
+
+
+def _integral_limits(pid: Pid) -> Interval | None:
+    """The limits of the integral of the error, if there are any."""
     if pid.largest_integral_force is None:
-        return integral
+        return None
     largest = pid.largest_integral_force / pid.integral
-    return clip(integral, -largest, largest)
+    return -largest, largest

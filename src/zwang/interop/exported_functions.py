@@ -25,7 +25,7 @@ from zwang.errors import FormatError
 from zwang.interop.export_settings import STATE_DERIVATIVE, STEP, ExportSettings
 from zwang.interop.identifiers import unique_identifiers
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import activations
+from zwang.simulation.applied_forces import activations, slew_limited_actuators
 from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.sleep_rule import sleeping_trees
 from zwang.simulation.step_program import StepProgram
@@ -200,15 +200,19 @@ def parts_of_derivative(mechanism: Mechanism, found: Sequence[Any]) -> list[Any]
 
 
 def check_continuous(mechanism: Mechanism) -> None:
-    """Raises FormatError if velocities may jump, sliding may stop, or bodies may fall asleep."""
+    """Raises FormatError if velocities may jump, sliding may stop, or bodies may fall asleep, and for the
+    slew rate of a controller.
+    """
     what = "a law of Coulomb friction" if coulomb_frictions(mechanism) else None
     if what is None and has_hard_contacts(mechanism):
         what = "hard contacts"
     if what is None and sleeping_trees(mechanism):
         what = "bodies that may sleep"
+    if what is None and slew_limited_actuators(mechanism):
+        what = "a controller with a slew rate from step to step"
     if what is not None:
         raise FormatError(
             f"mechanism {mechanism.name!r} has {what}, so its motion is no solution of a differential "
             "equation alone; export steps of fixed size (the function 'step', or an FMU for co-simulation), "
-            "or use soft contacts, joint friction, and no sleep"
+            "or use soft contacts, joint friction, no sleep, and no slew rate"
         )

@@ -48,6 +48,7 @@ from zwang.kinematics import poses
 from zwang.kinematics.configuration import normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note
+from zwang.simulation.applied_forces import depend_on_step
 
 POSE, EXCHANGE_SENSORS = "frame_pose", "exchange_sensors"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -82,7 +83,7 @@ def model_exchange_obstacle(settings: ExportSettings) -> str:
     try:
         check_continuous(settings.mechanism)
     except FormatError:
-        return "velocities may jump or sliding may stop within a step"
+        return "velocities may jump, sliding may stop or a slew rate acts within a step"
     if hard_constraints(settings.mechanism) and settings.plan.stabilization == "projection":
         return (
             "an importer's integrator does not project onto hard constraints; stabilization='baumgarte' "
@@ -99,7 +100,7 @@ def _library(settings: ExportSettings) -> tuple[FmuKinds, CLibrary]:
     functions += [STATE_DERIVATIVE] * exchange
     chosen = replace(settings, functions=tuple(functions))
     more = [] if derivatives is None else [derivatives]
-    if exchange and settings.mechanism.sensors and _closes_limits_otherwise(settings):
+    if exchange and settings.mechanism.sensors and _differs_from_step(settings):
         more.append(function_of_step(settings, SENSORS, _exchange_form(settings), EXCHANGE_SENSORS))
     library = c_library(chosen, more)
     return FmuKinds(exchange, derivatives is not None), library
@@ -107,12 +108,13 @@ def _library(settings: ExportSettings) -> tuple[FmuKinds, CLibrary]:
 
 def _exchange_form(settings: ExportSettings) -> StepForm:
     """How the state derivative closes hard constraints: as that of error-controlled integrators."""
-    return settings.form._replace(multistage=True)
+    return settings.form._replace(multistage=True, continuous=True)
 
 
-def _closes_limits_otherwise(settings: ExportSettings) -> bool:
-    """Whether hard limits close otherwise in the state derivative than in a step."""
-    return settings.form != _exchange_form(settings) and has_hard_limits(settings.mechanism)
+def _differs_from_step(settings: ExportSettings) -> bool:
+    """Whether hard limits close or actuators act otherwise in the state derivative than in a step."""
+    m = settings.mechanism
+    return depend_on_step(m) or (not settings.form.multistage and has_hard_limits(m))
 
 
 def _output_jacobian(settings: ExportSettings) -> ExportedFunction | None:

@@ -17,10 +17,13 @@ class Pid:
         force = proportional * e + integral * (integral of e) + derivative * de/dt
 
     u: the control or the activation; du/dt is that of the activation, and 0 for a control. The integral of e
-    is a state of the actuator; the force has its value at the end of the step.
+    is a state of the actuator; the force has its value at the end of the step, and in error-controlled
+    integration the present value.
     largest_integral_force [N m or N]: the limit of the second term; None for none.
     slew_rate [unit of u/s]: the limit of |du/dt|, from the set point of the step before, which is a state of
-    the actuator; None for none. At the time 0 the set point is u, without a limit.
+    the actuator; None for none. At the time 0 the set point is u, without a limit; the stages of "rk4" within
+    the first step are later, so that its set point begins at 0, as MuJoCo's. Error-controlled integrators
+    refuse slew rates.
     Raises DescriptionError for negative limits, and for an integral force with a limit and a negative factor.
     """
 

@@ -116,7 +116,7 @@ class Actuator:
         ("filter", (time constant,)), ("filterexact", (time constant,)), or ("muscle", (activation time,
         deactivation time, width of the transition)); times in s.
     early: whether u is the activation at the end of the step, as its present derivative gives it, so that the
-        force follows the input without the delay of a step.
+        force follows the input without the delay of a step. Error-controlled integrators have no such delay.
     muscle: a muscle model that computes the force instead of gain and bias.
     pid: a PID controller that computes the force instead of gain and bias.
     Source: MuJoCo documentation, "Actuation model".

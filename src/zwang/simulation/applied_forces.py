@@ -41,12 +41,21 @@ def time_dependent_parts(mechanism: Mechanism) -> list[str]:
     """The constraints that are enabled and depend on the time t, and the actuators whose force does, as
     "constraint NAME".
     """
-    pids = [f for f in _actuators_with_states(mechanism) if f.pid is not None]
-    limited = [f for f in pids if f.pid is not None and f.pid.slew_rate is not None]
     return [
         *(f"constraint {name!r}" for name in rheonomic_constraints(mechanism)),
-        *(f"actuator {f.name!r}" for f in limited),
+        *(f"actuator {name!r}" for name in slew_limited_actuators(mechanism)),
     ]
+
+
+def slew_limited_actuators(mechanism: Mechanism) -> list[str]:
+    """The names of the actuators whose PID controllers limit the change of the set point in each step."""
+    pids = [f for f in _actuators_with_states(mechanism) if f.pid is not None]
+    return [f.name for f in pids if f.pid is not None and f.pid.slew_rate is not None]
+
+
+def depend_on_step(mechanism: Mechanism) -> bool:
+    """Whether the force of an actuator depends on the size of the time step, see `Inputs`."""
+    return any(f.early or f.pid is not None for f in _actuators_with_states(mechanism))
 
 
 def bearing_loads_of(

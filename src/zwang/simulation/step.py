@@ -400,13 +400,13 @@ def state_derivative(
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
     # 2., 3. passive and actuator forces
-    tau = applied_forces(s.mechanism, kinematics, z, control, t, s.h)
+    tau = applied_forces(s.mechanism, kinematics, z, control, t, s.actuator_step)
     # 4. activation dynamics
-    z_dot = activation_rate(s.mechanism, kinematics, z, control, t, s.h)
+    z_dot = activation_rate(s.mechanism, kinematics, z, control, t, s.actuator_step)
     if s.constraint_model is None:
         return StateDerivative(unconstrained_acceleration(s, kinematics, z, control, tau, t), z_dot, NONE)
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
-    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t, s.h)
+    bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t, s.actuator_step)
     motion = constrained_motion(
         s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings
     )

@@ -17,7 +17,7 @@ class StepSettings:
     tree: the mechanism's tree, with an increased armature where the integrator treats constant joint damping
     implicitly. constraint_model: the constraints that act, or None for an unconstrained mechanism.
     has_impacts: whether hard contacts may close by impacts within a step. sleep: the rule of trees that may
-    sleep, if there are any.
+    sleep, if there are any. continuous: whether the derivative is that of continuous time.
     """
 
     mechanism: Mechanism
@@ -27,3 +27,9 @@ class StepSettings:
     constraint_model: ConstraintModel | None
     has_impacts: bool = False
     sleep: SleepRule | None = None
+    continuous: bool = False
+
+    @property
+    def actuator_step(self) -> float | None:
+        """The size of the time step on which actuators depend [s], see `Inputs`; None in continuous time."""
+        return None if self.continuous else self.h

@@ -20,6 +20,7 @@ from zwang.errors import SimulationError, UnknownNameError
 from zwang.integrator.adaptive_step import METHODS, WITHOUT_PROJECTION, Adaptive
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, real_number
+from zwang.simulation.applied_forces import slew_limited_actuators
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.simulation.quantities.constraint_forces import point_force_labels
 from zwang.simulation.quantities.constraint_multipliers import multiplier_labels
@@ -68,6 +69,7 @@ def simulation_settings(
     check_memory(worlds, 1 + -(-count // min(every, count)), numbers)
     chosen = chosen_integrator(mechanism, integrator)
     check_restitution(mechanism, chosen)
+    check_slew_rates(mechanism, chosen)
     method = chosen_stabilization(stabilization, chosen)
     independent = independent_velocities(mechanism, coordinate_reduction)
     return SimulationSettings(
@@ -95,10 +97,21 @@ def check_restitution(mechanism: Mechanism, integrator: str | Adaptive) -> None:
             )
 
 
+def check_slew_rates(mechanism: Mechanism, integrator: str | Adaptive) -> None:
+    """Raises SimulationError for set points with a slew rate, with an error-controlled integrator."""
+    limited = slew_limited_actuators(mechanism)
+    if isinstance(integrator, Adaptive) and limited:
+        raise SimulationError(
+            f"the PID controller of actuator {limited[0]!r} has a slew_rate, which limits the set point from "
+            f"one time step to the next, and error-controlled integrators such as {integrator.method!r} have "
+            f"no fixed time steps; use one that does ({', '.join(STEPPERS)}), or slew_rate=None"
+        )
+
+
 def step_form(h: float, integrator: str | Adaptive, stabilization: str = "projection") -> StepForm:
     """How steps of size h [s] of an integrator, or of that of this name, close hard constraints."""
-    multistage = isinstance(integrator, Adaptive) or integrator in (*MULTISTAGE, *METHODS)
-    return StepForm(h, stabilization, multistage)
+    continuous = isinstance(integrator, Adaptive) or integrator in METHODS
+    return StepForm(h, stabilization, continuous or integrator in MULTISTAGE, continuous)
 
 
 def velocity_names(coordinate_reduction: CoordinateReduction) -> str:

@@ -96,7 +96,7 @@ def continuous_dynamics(
 
     h [s]: the time scale of unilateral hard constraints and of Baumgarte stabilisation.
     """
-    s = step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction)
+    s = replace(step_settings(mechanism, h, CONTINUOUS, stabilization, coordinate_reduction), continuous=True)
 
     settling_time = StepForm(h, stabilization).settling_time
 

@@ -91,7 +91,7 @@ class SensedState:
 
     @property
     def _step_size(self) -> Any:
-        return self._form.size
+        return self._form.actuator_step
 
     @property
     def _form(self) -> StepForm:

@@ -61,7 +61,7 @@ def state_quantities(
     tree = mechanism.tree
     kinematics = Kinematics(tree, q, v)
     potential = potential_energy_of(kinematics) + spring_energy_of(mechanism, kinematics)
-    tau = applied_forces(mechanism, kinematics, z, u, t, wanted.step.size)
+    tau = applied_forces(mechanism, kinematics, z, u, t, wanted.step.actuator_step)
     sensed = SensedState(mechanism, t, q, v, z, u, wanted.step)
     found = {
         "tau": tau,
@@ -96,7 +96,7 @@ def _constraint_quantities(
         solution = None
         if constraint_model is not None:
             bearings = bearing_loads_of(
-                constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.step.size
+                constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.step.actuator_step
             )
             solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
@@ -141,7 +141,7 @@ def _reactions(
         problem = gauss_problem(context.kinematics, tau)
         free = Solution(np.array(problem.a_free), np.zeros(0), 0.0, True)
         solution = ConstrainedSolution(problem, no_rows(mechanism.nv), free)
-    inputs = inputs_by_name(mechanism, *driven, context.time, context.step.size)
+    inputs = inputs_by_name(mechanism, *driven, context.time, context.step.actuator_step)
     loads, by_name = loads_on_bodies(context, solution, inputs)
     loads += [load for by_body in by_name.values() for load in by_body.values()]
     wrenches = joint_wrenches(
