@@ -70,6 +70,16 @@ def test_the_top_and_the_landing_of_a_throw_are_those_of_the_parabola(way):
     assert flags[int(found.failure_reason.values[0])] == "terminal_event"
 
 
+@pytest.mark.parametrize("integrator", ["dop853", "rk45", "radau", "bdf", "lsoda"])
+def test_zeros_that_the_recording_shows_are_found_within_a_long_step(integrator):
+    """A throw to z = 5.097 m, which error-controlled integrators pass in one step."""
+    t = [(10 - root) / G for root in (math.sqrt(100 - 2 * G * 5), -math.sqrt(100 - 2 * G * 5))]
+    events = {"both": sp.Symbol("z") - 5, "last": zw.Event(sp.Symbol("z") - 5, direction=-1, terminal=True)}
+    found = run_of(thrown(), None, [0, 10], duration=2, integrator=integrator, events=events)
+    np.testing.assert_allclose(found.event_time.values[0], [t, [t[1], np.nan]], atol=1e-7)
+    assert found.status.values == 2 and np.isfinite(found.q.values[0, :, 1]).sum() == 1 + int(t[1] / 0.01)
+
+
 @pytest.mark.parametrize("way", [{"integrator": "rk4", "step": 2e-3}, {"integrator": "dop853"}])
 def test_events_are_those_of_scipy(way):
     def late(t, y):

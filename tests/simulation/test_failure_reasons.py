@@ -16,7 +16,7 @@ from tests.constraint.test_nonideal import painleve
 from tests.symbolic.machines import X, Z
 from zwang.constraint import coupled_rows
 from zwang.errors import DescriptionError, ParameterError, SimulationWarning, SolveError, UnknownNameError
-from zwang.scalar import sqrt
+from zwang.scalar import less, sqrt, where
 from zwang.simulation.status import FAILURE_REASONS
 from zwang.solver.newton import newton
 
@@ -145,11 +145,17 @@ def called(_, q, v):
     return [float(np.sqrt(0.3 - float(q[0])))]
 
 
+def limited(_, q, v):
+    return [where(less(0.299, q[0]), np.nan, 0.0)]
+
+
 @pytest.mark.parametrize("way", WAYS, ids=["compiled", "python", "dop853"])
-@pytest.mark.parametrize("control", [traced, called])
+@pytest.mark.parametrize("control", [traced, called, limited])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_control_that_is_not_a_number(control, way):
-    """World 1 passes x = 0.3 at about t = 0.06, where the control becomes the root of a negative number."""
+    """World 1 passes x = 0.3 at about t = 0.06, where the control becomes the root of a negative number, or
+    a formula has no value.
+    """
     case = (slide(), None, [[0.0], [5.0]], {"duration": 0.1, "step": 1e-2, "control": control})
     run = run_of(
         case,

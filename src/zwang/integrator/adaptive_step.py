@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -37,7 +38,8 @@ class Adaptive:
 
     method: "dop853" or "rk45" for smooth motions, "radau", "bdf" or "lsoda" for stiff ones. rtol, atol: the
     local error of a step is kept below atol + rtol |y|, for each coordinate [rad or m] and each velocity.
-    max_step [s]: the largest step; with hard contacts the step size of the simulation is an upper bound, too.
+    max_step [s]: the largest step; the step size of the simulation is an upper bound, too, with hard contacts
+    and while Coulomb friction holds something at rest.
     Raises SimulationError for an unknown method, and for tolerances that are not positive numbers.
     """
 
@@ -97,12 +99,24 @@ class IntegrationEvents:
     arrives: Callable[[float, int, float], None] = lambda t, k, before: None
 
     def end_of_step(
-        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray], first: bool
+        self, times: Sequence[float], before: np.ndarray, at: Callable[[float], np.ndarray], first: bool
     ) -> tuple[np.ndarray, float | None]:
         """The values at the end of a step, and the time of a terminal event in it, or None.
 
-        before: the values at the start. at(t): the solution within the step. first: see `crosses`.
+        times: the start of the step, those within at which zeros are looked for, and the end. before: the
+        values at the start. at(t): the solution within the step. first: see `crosses`.
         """
+        for start, end in pairwise(times):
+            before, terminal = self._between(start, before, end, at, first)
+            if terminal is not None:
+                return before, terminal
+            first = False
+        return before, None
+
+    def _between(
+        self, start: float, before: np.ndarray, end: float, at: Callable[[float], np.ndarray], first: bool
+    ) -> tuple[np.ndarray, float | None]:
+        """As `end_of_step`, with zeros that the values at the start and at the end show."""
         after = np.asarray(self.values(end, at(end)), dtype=float)
         functions = [partial(self._value, k, at) for k in range(len(after))]
         crossings = locate_crossings(functions, self.directions, start, end, before, after, first=first)
@@ -119,6 +133,11 @@ class IntegrationEvents:
 
 class Modes(Protocol):
     """The modes of a derivative that is smooth between switches, such as sticking and sliding."""
+
+    @property
+    def largest_step(self) -> float:
+        """The largest step [s] in which a switch of the present modes is noticed."""
+        ...
 
     def start(self, t: float, y: np.ndarray) -> None:
         """Choose the modes of the initial state y at the time t."""
@@ -164,9 +183,9 @@ def integrate_error_controlled(
     tick(t): progress callback, after each step. project(t, y): replaces y after each step, for example by its
     projection onto constraints; not available for the methods in `WITHOUT_PROJECTION`. jacobian(t, y, since):
     the matrix of the derivative's derivatives by y, for the methods in `IMPLICIT`; by default SciPy's
-    differences. events: located on the dense output; a terminal one ends the integration. modes: of the
-    derivative, at whose switches the integration restarts. Raises IntegrationInterrupted on
-    KeyboardInterrupt.
+    differences. events: located on the dense output between the steps and the given times; a terminal one
+    ends the integration. modes: of the derivative, at whose switches the integration restarts. Raises
+    IntegrationInterrupted on KeyboardInterrupt.
     """
     rows = [np.array(y0, dtype=float)]
     try:
@@ -199,7 +218,8 @@ def _integrated(
             return DenseTrajectory(np.array(rows), begin, "the derivative is not a finite number")
         solver = getattr(scipy.integrate, METHODS[integrator.method])(
             partial(_with_segment_start, derivative, since), begin, y, ends[0],
-            rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol, max_step=integrator.max_step,
+            rtol=max(integrator.rtol, LEAST_RTOL), atol=integrator.atol,
+            max_step=min(integrator.max_step, np.inf if modes is None else modes.largest_step),
             **_jacobian_option(integrator, jacobian, since),
         )  # fmt: skip
         found = steps.to_end(solver, begin, y)
@@ -251,8 +271,9 @@ class _Steps:
         while solver.status == "running":
             message = _step(solver)
             if solver.status == "failed" or not self.is_admissible(solver.y):
-                why = message or "the state left its bounds"
-                return _Segment(float(solver.t_old or begin), solver.y, failure=why)
+                # a step that failed leaves the time and the state of its start
+                end = solver.t if solver.status == "failed" else solver.t_old
+                return _Segment(float(end), solver.y, failure=message or "the state left its bounds")
             projected = solver.y if self.project is None else self.project(solver.t, solver.y)
             if not self.is_admissible(projected):
                 return _Segment(float(solver.t_old), solver.y, failure="the projection of the state failed")
@@ -264,7 +285,8 @@ class _Steps:
             reached, terminal = solver.t if switch is None else switch, None
             if self.events is not None and self.values is not None:
                 first = solver.t_old == self.times[0]
-                self.values, terminal = self.events.end_of_step(solver.t_old, self.values, reached, at, first)
+                times = [solver.t_old, *self._within(solver.t_old, reached), reached]
+                self.values, terminal = self.events.end_of_step(times, self.values, at, first)
             self._record(reached if terminal is None else terminal, at)
             if terminal is not None:
                 return _Segment(terminal, at(terminal), failure=TERMINATED)
@@ -273,6 +295,11 @@ class _Steps:
                 return _Segment(float(switch), at(switch), True)
             _restart_from(solver, projected)
         return _Segment(float(solver.t), solver.y)
+
+    def _within(self, start: float, end: float) -> list[float]:
+        """The given times between the start and the end of a step, which the next rows have."""
+        later = islice(self.times, len(self.rows), None)
+        return [t for t in takewhile(lambda t: t < end, later) if t > start]
 
     def _record(self, reached: float, at: Callable[[float], np.ndarray]) -> None:
         """Append the solution at the times up to the one that was reached."""

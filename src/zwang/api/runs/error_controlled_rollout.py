@@ -243,7 +243,7 @@ def _one_world(
     integrator = _with_bounded_steps(settings.adaptive, mechanism, h)
     integration = _WorldIntegration(mechanism, dynamics, control, w, h, initial.worlds, tick)
     count = len(coulomb_frictions(mechanism))
-    integration.modes = FrictionModes(integration.friction, count) if count else None
+    integration.modes = FrictionModes(integration.friction, count, h) if count else None
     projects = settings.stabilization == "projection" and (count or hard_constraints(mechanism))
     try:
         solution = integrate_error_controlled(
@@ -354,7 +354,12 @@ class _WorldIntegration:
         return self.control.during(round(since / self.h), 1, self.worlds)[self.w, 0]
 
     def derivative(self, t: float, y: np.ndarray, since: float) -> np.ndarray:
-        """y_dot; NaN if the status is a failure, so that the integrator rejects the step."""
+        """y_dot; NaN if the status is a failure, so that the integrator rejects the step.
+
+        A state that is not finite follows from such a failure, whose status remains.
+        """
+        if not np.isfinite(y).all():
+            return np.full(len(y), np.nan)
         q, v, z = self._parts(y)
         self.since = since
         u = self.control_value(t, normalized_configuration(self.mechanism.tree, q).astype(float), v, since)

@@ -31,11 +31,20 @@ class _Switch(NamedTuple):
 
 
 class FrictionModes:
-    """The modes of m laws in one world: signs (m,) of the sliding speeds, 0 for a law at rest."""
+    """The modes of m laws in one world: signs (m,) of the sliding speeds, 0 for a law at rest.
 
-    def __init__(self, friction: FrictionFunction, count: int):
-        self._friction, self._next = friction, -1
+    h [s]: the largest step while a law is at rest. The state may then be constant, so that the estimated
+    error does not bound the step, while a force of time exceeds mu_s N and falls below it again.
+    """
+
+    def __init__(self, friction: FrictionFunction, count: int, h: float):
+        self._friction, self._next, self._h = friction, -1, h
         self.signs = np.zeros(count)
+
+    @property
+    def largest_step(self) -> float:
+        """The largest step [s] in the present modes."""
+        return np.inf if self.signs.all() else self._h
 
     def start(self, t: float, y: np.ndarray) -> None:
         """The modes in the initial state: a law slides if it has a sliding speed or cannot stick."""

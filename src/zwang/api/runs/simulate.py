@@ -112,7 +112,8 @@ def simulate(
         default zero.
     duration: simulated time [s], rounded to whole steps.
     step: step size [s], by default that of the mechanism's options; of error-controlled integrators the
-        interval of the recording, and with hard contacts the largest step.
+        interval of the recording, and with hard contacts, and while Coulomb friction holds something at rest,
+        the largest step.
     integrator: of fixed step size "euler" (semi-implicit, joint damping implicit), "implicitfast",
         "implicit" or "rk4"; error-controlled "dop853", "radau", "bdf", "lsoda", ..., or
         `zw.Adaptive(method, rtol, atol)`. By default that of the mechanism's options.
