@@ -1,9 +1,11 @@
-"""Stateful control functions: trials with copies do not change their state, and each runs as in Python."""
+"""Stateful control functions: trials do not change their state, and each runs as in Python."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import types
 
 import numpy as np
 import pytest
@@ -121,21 +123,108 @@ def test_a_trial_detects_changes_of_state():
     assert trial.has_state() and integral.sum == 0.0 and integral.inner == {"last": [0.0]}
 
 
-def test_objects_that_cannot_be_copied_are_shared():
-    class Stubborn:
-        def __deepcopy__(self, memo):
-            raise RuntimeError("no")
-
-        def __call__(self, t, q, v):
-            return {"push": -q[0]}
-
-    stubborn = Stubborn()
-    assert ControlTrial(stubborn).function is stubborn
-
-
-def test_a_function_that_calls_itself_is_copied_once():
+def test_a_function_that_calls_itself_is_tried():
     def depth(n):
         return 0 if n == 0 else 1 + depth(n - 1)
 
     trial = ControlTrial(depth)
     assert trial.function is not depth and trial.function(3) == 3 and not trial.has_state()
+
+
+class Counter:
+    """Counts in the class, and refuses to be copied."""
+
+    calls = 0
+    __slots__ = ("own",)
+
+    def __init__(self):
+        self.own = 0
+
+    def __deepcopy__(self, memo):
+        raise RuntimeError("no")
+
+    def in_class(self):
+        type(self).calls += 1
+        return type(self).calls
+
+    def in_slot(self):
+        self.own += 1
+        return self.own
+
+
+def in_default(state=[0]):  # noqa: B006
+    state[0] += 1
+    return state[0]
+
+
+def in_keyword(*, state={"n": 0}):  # noqa: B006
+    state["n"] += 1
+    return state["n"]
+
+
+def in_attribute():
+    in_attribute.n = getattr(in_attribute, "n", 0) + 1
+    return in_attribute.n
+
+
+def in_module():
+    """A function of another module, which counts in its globals, reached through that module."""
+    other = types.ModuleType("other_module_of_the_user")
+    exec("n = 0\ndef count():\n    global n\n    n += 1\n    return n", vars(other))
+    return lambda: other.count()
+
+
+def in_generator():
+    numbers = (k for k in itertools.count(1))
+    return lambda: next(numbers)
+
+
+def from_numpy():
+    np.random.seed(5)
+    return lambda: round(1000 * np.random.rand())
+
+
+HIDDEN = {
+    "slot": lambda: Counter().in_slot, "class": lambda: Counter().in_class, "default": lambda: in_default,
+    "keyword": lambda: in_keyword, "attribute": lambda: in_attribute, "module": in_module,
+    "generator": in_generator, "iterator": lambda: itertools.count(1).__next__, "numpy": from_numpy,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fed", [False, True])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_state_is_as_in_python_wherever_it_is(name, fed):
+    """A count of the calls, which is the first one's in the first step; one is multiplied by the position."""
+
+    def control_of(count):
+        return lambda t, q, v: {"push": count() * (q[0] if fed else 1.0)}
+
+    make = HIDDEN[name]
+    first = control_of(make())(0.0, [1.0], [0.0])["push"]
+    ours = run(control_of(make()))
+    assert ours.attrs["path"] == "compiled, control called in Python"
+    recorded = ours.control.values[0, :2, 0]
+    continued = name in (
+        "class",
+        "default",
+        "keyword",
+        "attribute",
+    )  # one state, which the first call changed
+    assert recorded[0] == pytest.approx(first + continued)
+    if name != "numpy" and not fed:
+        np.testing.assert_array_equal(np.diff(ours.control.values[0, :, 0]), 1)
+
+
+def test_what_the_position_feeds_is_no_trace():
+    """The sum of the positions in a default argument, as an own loop of Euler's steps has it."""
+
+    def control(t, q, v, total=[0.0]):  # noqa: B006
+        total[0] += 0.01 * q[0]
+        return {"push": -total[0] - q[0]}
+
+    x, v, total = 1.0, 0.0, 0.0
+    for _ in range(30):
+        total += 0.01 * x
+        v += 0.01 * (-total - x)
+        x += 0.01 * v
+    assert run(control).q.values[0, -1, 0] == pytest.approx(x, rel=1e-12)

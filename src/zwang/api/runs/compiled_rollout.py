@@ -188,16 +188,17 @@ def traced_control(
     """An executor with the control function in its steps, and that function compiled; None if it cannot be
     traced.
 
-    A function is rejected if its trace returns different numbers, or if it has an internal state. All is
-    tried on copies of the function.
+    A function is rejected if its trace returns different numbers, or if it has an internal state, or one that
+    cannot be restored after trial calls.
     """
+    trial = ControlTrial(control.function)
+    if not trial.is_possible:
+        return None
+    tried = replace(control, function=trial.function)
     try:
-        traced = replace(control, function=ControlTrial(control.function).function)
-        compiled = compiled_control(traced, program.mechanism)
+        compiled = compiled_control(tried, program.mechanism)
     except (TraceError, TypeError, AttributeError, ValueError, NotImplementedError):
         return None
-    trial = ControlTrial(control.function)
-    tried = replace(control, function=trial.function)
     for t, w in ((0.0, 0), (program.h, initial.worlds - 1), (1.7 * program.h, 0)):
         q, v = initial.q[w], initial.v[w]
         expected = np.asarray(tried(t, q, v), dtype=float)
@@ -236,6 +237,8 @@ def _one_event_compiled(mechanism: Mechanism, event: NamedEvent, initial: Initia
         return np.array([event._replace(function=trial.function)(t[0], q, v, params)])
 
     trial = ControlTrial(event.function)
+    if not trial.is_possible:
+        return called
     params = [x[:, None, None] for x in initial.params.values()]
 
     def evaluated(times: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
