@@ -38,7 +38,7 @@ def block_env(count: int = 3, **arguments) -> zwang.gym.VectorEnv:
         "infos": lambda s: {"mass": s.parameter("m"), "place": s.com},
         "reset_infos": ("mass",),
         "step": 0.01,
-        "frame_skip": 10,
+        "frame_skip": np.int64(10),
         "params": {"m": 2.0},
     }
     return zwang.gym.VectorEnv(block(), num_envs=count, **given | arguments)
@@ -84,7 +84,7 @@ def test_results_have_the_form_of_gymnasiums_vector_environment(mode):
 
 
 def test_without_autoreset_finished_environments_wait_for_a_reset():
-    env = block_env(autoreset_mode="Disabled", max_episode_steps=4)
+    env = block_env(autoreset_mode="Disabled", max_episode_steps=np.int64(4))
     env.reset(seed=0)
     for k in range(4):
         *_, truncated, _ = env.step(np.zeros((3, 1)))

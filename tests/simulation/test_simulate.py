@@ -150,6 +150,20 @@ def test_all_forms_of_the_same_control_give_the_same_motion():
         np.testing.assert_allclose(run.control[:, :-1], runs[0].control[:, :-1], atol=1e-12)
 
 
+def test_the_worlds_follow_from_the_control():
+    body = zw.Body("b", zw.Prismatic("x", axis=(1, 0, 0)), mass=2.0)
+    m = zw.Mechanism("cart", [body], gravity=(0, 0, 0), forces=[zw.Motor("push", "x")])
+    force = np.array([1.0, 2.0, 3.0])
+    values = np.repeat(force[:, None, None], 5, axis=1)
+    for control in (values, values[:, :1], {"push": values[..., 0]}):
+        run = zw.simulate(m, duration=0.1, step=0.02, control=control, progress=False)
+        np.testing.assert_allclose(run.v.values[:, -1, 0], force / 2 * 0.1, rtol=1e-12)
+    recorded = zw.simulate(m, duration=0.1, step=0.02, control=run.control, progress=False)
+    np.testing.assert_array_equal(recorded.v.values, run.v.values)
+    with pytest.raises(ShapeError, match="q0 is for 2 worlds, but there are 3"):
+        zw.simulate(m, [[0.0], [1.0]], duration=0.1, step=0.02, control=values, progress=False)
+
+
 def test_a_stateful_control_function_is_called_once_a_step_in_order():
     times = []
 

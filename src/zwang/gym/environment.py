@@ -71,10 +71,12 @@ class Environment:
         for name in ("terminated", "infos", "initial_state", "random_parameters"):
             if getattr(self, name) is not None:
                 _check_callable(name, getattr(self, name))
-        if type(self.frame_skip) is not int or self.frame_skip < 1:
+        skip = self.frame_skip
+        if isinstance(skip, bool) or not isinstance(skip, int | np.integer) or skip < 1:
             raise ArgumentError(
-                f"frame_skip is {short_repr(self.frame_skip)}; it must be a whole number of steps, at least 1"
+                f"frame_skip is {short_repr(skip)}; it must be a whole number of steps, at least 1"
             )
+        object.__setattr__(self, "frame_skip", int(skip))
 
     def __getstate__(self) -> dict[str, Any]:
         """All fields but the compiled worlds, which refer to this object."""

@@ -249,6 +249,8 @@ def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
 
 
 def _step_limit(limit: Any) -> int | None:
-    if limit is None or (isinstance(limit, int) and limit >= 1):
-        return limit
+    if limit is None:
+        return None
+    if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit >= 1:
+        return int(limit)
     raise ArgumentError(f"max_episode_steps is {limit!r}; it must be a whole number, at least 1, or None")

@@ -56,6 +56,22 @@ def control_input(mechanism: Mechanism, control: ControlLike | None, steps: int,
     return PrescribedControl(_over_time(array, names, steps, worlds))
 
 
+def worlds_of_control(control: ControlLike | None) -> int | None:
+    """The number of worlds for which a control is given; None if it is the same in all."""
+    if control is None or callable(control):
+        return None
+    try:
+        if isinstance(control, Mapping):
+            counts = [np.shape(x)[0] for x in control.values() if np.ndim(x) == 2]
+        elif sizes := getattr(control, "sizes", None):  # with labels
+            counts = [sizes.get("world", 1)]
+        else:
+            counts = [np.shape(control)[0]] if np.ndim(control) == 3 else []
+    except ValueError:  # nested sequences of different lengths, an error of `control_input`
+        return None
+    return max((n for n in counts if n > 1), default=None)
+
+
 def _over_worlds_and_times(control: Any) -> Any:
     """A labelled control of worlds at one time (worlds, nu) as (worlds, 1, nu); others as they are."""
     dims = getattr(control, "dims", ())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from zwang.api.arguments.control_input import ControlLike, control_input
+from zwang.api.arguments.control_input import ControlLike, control_input, worlds_of_control
 from zwang.api.arguments.event_input import EventsLike, event_input
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.parameter_values import Parameters
@@ -161,7 +161,8 @@ def simulate(
         check_compilable(mechanism, "the constraint solver" if is_restrained(mechanism) else "")
     elif isinstance(mechanism, Mechanism):
         check_interpretable(mechanism)
-    initial = initial_state(mechanism, q0, v0, worlds, params)
+    count = worlds_of_control(control) if worlds is None else worlds
+    initial = initial_state(mechanism, q0, v0, count, params)
     plan = simulation_settings(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction
     )
