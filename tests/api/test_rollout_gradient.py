@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from zwang.errors import ShapeError
@@ -217,3 +218,44 @@ def test_states_of_a_controller_have_the_gradient_of_their_step_size(pid):
     by_u = [(value(u + d, z) - value(u - d, z)) / (2 * e) for d in e * np.eye(len(u))[:, :, None]]
     np.testing.assert_allclose(found.start[2], by_z, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(found.control[:, 0], by_u, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("softness", [None, zw.Softness()])
+def test_prescribed_motion_is_differentiated_from_a_time_of_each_world(softness):
+    """A pendulum on a cart that moves by x = sin(3 t) / 5. Where this constraint is hard, the gradient is by
+    A, B and P, else in reverse mode.
+    """
+    x, t = sp.Symbol("x", real=True), sp.Symbol("t", real=True)
+    cart = zw.Body("cart", zw.Prismatic("x", (1, 0, 0)), mass=1)
+    bob = zw.Body(
+        "bob", zw.Revolute("a", (0, 1, 0)), parent="cart", mass=zw.scalar.symbol("m"), com=(0, 0, -0.5)
+    )
+    drive = zw.Holonomic("drive", x - sp.sin(3 * t) / 5, softness=softness)
+    m = zw.Mechanism("driven", [cart, bob], constraints=[drive])
+    fast, rng, steps, mass = zw.compile(m), np.random.default_rng(7), 7, np.array([1.0, 2.0, 0.5])
+    start = np.array([0.0, 0.4, 1.3])
+    q0 = np.stack([np.sin(3 * start) / 5, [0.3, 0.5, -0.2]], axis=1)
+    v0 = np.stack([0.6 * np.cos(3 * start), [1.0, 2.0, -1.0]], axis=1)
+    u, g = rng.normal(size=(3, steps, 2)), rng.normal(size=(3, steps, 4))
+    options = {"step": 0.01, "time": start}
+
+    def loss(s):
+        run = fast.rollout(q0 + s * dx[:2], v0 + s * dx[2:], u + s * du, steps=steps,
+                           params={"m": mass + s}, **options)  # fmt: skip
+        return (np.concatenate([run.q, run.v], axis=-1) * g).sum((1, 2))
+
+    dx, du, eps = rng.normal(size=4), rng.normal(size=u.shape), 1e-7
+    slope = (loss(eps) - loss(-eps)) / (2 * eps)
+    for checkpoints in (False, True):
+        found = fast.rollout_gradient(g, q0, v0, u, params={"m": mass}, checkpoints=checkpoints, **options)
+        along = found.start @ dx + (found.control * du).sum((1, 2)) + found.parameters[:, 0]
+        np.testing.assert_allclose(along, slope, rtol=1e-5)
+    directions = {"start_direction": dx[None], "control_direction": du[:, None], "parameter_direction": [[1]]}
+    found = fast.rollout_tangents(q0, v0, u, params={"m": mass}, **directions, **options)
+    np.testing.assert_allclose((found.tangents[:, 0] * g).sum((1, 2)), slope, rtol=1e-5)
+    for function in (fast.rollout_gradient, fast.rollout_tangents):
+        given = (g, q0, v0, u) if function == fast.rollout_gradient else (q0, v0, u)
+        with pytest.raises(
+            ShapeError, match=r"'time' has the leading shape \(2,\), which does not broadcast"
+        ):
+            function(*given, params={"m": mass}, **{**options, "time": [0, 1]})

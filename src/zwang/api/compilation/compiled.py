@@ -399,6 +399,7 @@ class CompiledMechanism(CompiledDerivatives):
         activation: ArrayLike = (),
         step: float | None = None,
         integrator: str | None = None,
+        time: ArrayLike = 0.0,
         params: Parameters | None = None,
         checkpoints: bool = False,
     ) -> RolloutGradient:
@@ -406,8 +407,9 @@ class CompiledMechanism(CompiledDerivatives):
 
         cotangents: the derivatives g (..., steps, n) of the loss by the states (dq, v, activation) after each
         step, dq in the tangent space; or a function of the rollout's states that returns them. q0 (..., nq),
-        v0 (..., nv), activation (..., nz): the start. control: (..., steps, inputs). step, integrator,
-        params: as for `step`; what has no exact derivatives is refused as by `step_derivatives`.
+        v0 (..., nv), activation (..., nz): the start. control: (..., steps, inputs). time: (...) [s], at the
+        beginning, as for `rollout`. step, integrator, params: as for `step`; what has no exact derivatives is
+        refused as by `step_derivatives`.
         checkpoints: whether to store few states. Then the result has the state after the last step only, and
         a function of cotangents is called for one block of about sqrt(steps) steps after another, from the
         last: with the states after these steps, and the slice of their numbers.
@@ -420,7 +422,8 @@ class CompiledMechanism(CompiledDerivatives):
         2 sqrt(steps) steps.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        rollout = rollout_start(self, q0, v0, control, activation=activation, **options)
+        start = {"activation": activation, "time": self._time(time)}
+        rollout = rollout_start(self, q0, v0, control, **start, **options)
         return gradient_of_rollout(rollout, cotangents, checkpoints)
 
     def rollout_tangents(
@@ -435,6 +438,7 @@ class CompiledMechanism(CompiledDerivatives):
         activation: ArrayLike = (),
         step: float | None = None,
         integrator: str | None = None,
+        time: ArrayLike = 0.0,
         params: Parameters | None = None,
     ) -> RolloutTangents:
         """The exact derivatives of all states of a rollout along directions of its start, controls and
@@ -450,7 +454,8 @@ class CompiledMechanism(CompiledDerivatives):
         Raises ShapeError for directions of another shape.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        rollout = rollout_start(self, q0, v0, control, activation=activation, **options)
+        start = {"activation": activation, "time": self._time(time)}
+        rollout = rollout_start(self, q0, v0, control, **start, **options)
         return tangents_of_rollout(rollout, start_direction, control_direction, parameter_direction)
 
     @property

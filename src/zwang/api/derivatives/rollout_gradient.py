@@ -179,7 +179,7 @@ def _by_jacobians(solved: SolvedSteps, sums: _Sums) -> Pullback:
     def pull(span: slice, g: np.ndarray) -> None:
         for block in reversed(_blocks(slice(0, solved.steps))):
             q, v, z, control = (x[:, block] for x in solved.before[:4])
-            time = h * (span.start + np.arange(block.start, block.stop))
+            time = rollout.times(slice(span.start + block.start, span.start + block.stop))
             found = rollout.fast.step_derivatives(
                 q, v, control, activation=z, time=time, params=params, step=h, integrator=integrator
             )

@@ -12,7 +12,7 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import parameter_array
 from zwang.api.derivatives.step_derivatives import ACCELERATION, StepDerivatives
 from zwang.api.derivatives.step_equations import NEXT_VELOCITY
-from zwang.compiler.runtime.compiled_function import CompiledFunction
+from zwang.compiler.runtime.compiled_function import CompiledFunction, common_leading_shape
 from zwang.compiler.runtime.rollout_kernel import RepeatedRollout, run_steps, state_sizes
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
@@ -54,13 +54,15 @@ class RolloutStart(NamedTuple):
     """A rollout to be differentiated, all worlds along one axis.
 
     state: by the names of the inputs: q, v, activation, and the row statuses of the warm start, each
-    (worlds, size). control: (worlds, steps, nu). symbols: (worlds, symbols). shape: the leading shape.
-    options: step size and integrator.
+    (worlds, size). control: (worlds, steps, nu). time: (worlds, 1) [s], at the beginning; 0 for a mechanism
+    that does not depend on it. symbols: (worlds, symbols). shape: the leading shape. options: step size and
+    integrator.
     """
 
     fast: Differentiable
     state: dict[str, np.ndarray]
     control: np.ndarray
+    time: np.ndarray
     symbols: np.ndarray
     shape: tuple[int, ...]
     options: Options
@@ -75,6 +77,10 @@ class RolloutStart(NamedTuple):
         """The number of steps."""
         return self.control.shape[1]
 
+    def times(self, span: slice) -> np.ndarray:
+        """The times (worlds, steps) [s] at the beginning of the steps of a span."""
+        return self.time + self.options[0] * np.arange(span.start, span.stop)
+
     def shaped(self, values: np.ndarray) -> np.ndarray:
         """Values (worlds, ...) with the leading shape."""
         return values.reshape(*self.shape, *values.shape[1:])
@@ -84,7 +90,7 @@ class RolloutStart(NamedTuple):
         if len(spans) == 1:
             return [self.state]
         function, last = self.fast.compiled_function(("rollout", *self.options)), spans[-1].start
-        given = {**self.state, "control": self.control[:, :last], TIME: np.zeros(1), PARAMETERS: self.symbols}
+        given = {**self.state, "control": self.control[:, :last], TIME: self.time, PARAMETERS: self.symbols}
         found = run_steps(
             function, *(given[port.name] for port in function.program.inputs), steps=last,
             every=spans[0].stop, over_time=("control",), record=self.state,
@@ -117,13 +123,13 @@ class SolvedSteps:
 
     def solve(self, state: Mapping[str, np.ndarray], span: slice) -> None:
         """Compute the steps of a span of the rollout from the state before them."""
-        arrays, h = self._run.arrays, self.rollout.options[0]
+        arrays = self._run.arrays
         for name in self._state:
             arrays[name][:] = state[name]
         if not self.is_whole:
             arrays["control"][:] = self.rollout.control[:, span]
         if TIME in self._over_time:
-            arrays[TIME][:] = h * np.arange(span.start, span.stop)[:, None]
+            arrays[TIME][:] = self.rollout.times(span)[..., None]
         self._run.run()
 
     @property
@@ -171,12 +177,14 @@ def rollout_start(
     control: Any,
     *,
     activation: Any,
+    time: Sequence[np.ndarray],
     step: float | None,
     integrator: str | None,
     params: Mapping[Any, Any] | None,
 ) -> RolloutStart:
-    """The rollout from a start, with a control (..., steps, nu) for each step. Raises ShapeError, StateError,
-    and ParameterError for an invalid argument.
+    """The rollout from a start, with a control (..., steps, nu) for each step. time: the time (..., 1) at the
+    beginning, if constraints depend on it, else none. Raises ShapeError, StateError, and ParameterError for
+    an invalid argument.
     """
     m, (_, *options) = fast.mechanism, fast.step_key(step, integrator)
     of_step = (options[0], options[1])
@@ -191,13 +199,15 @@ def rollout_start(
     if u.ndim < 2:
         raise ShapeError(f"control has the shape {u.shape}; it must be (..., steps, {u.shape[-1]})")
     symbols = parameter_array(m, params) if m.symbols or params else np.zeros(0)
-    leading = [*(x.shape[:-1] for x in state.values()), u.shape[:-2], symbols.shape[:-1]]
-    shape = np.broadcast_shapes(*leading)
+    times = function.validated_array(time[0], ports[TIME]) if time else np.zeros(1)
+    leading = {**{name: x.shape[:-1] for name, x in state.items()}, "control": u.shape[:-2]}
+    leading |= {TIME: times.shape[:-1], PARAMETERS: symbols.shape[:-1]}
+    shape = common_leading_shape([*leading.items()])
     if WARM_START in ports:
         state[WARM_START] = np.zeros(ports[WARM_START].size, function.dtype)
     flat = {name: _flat(x, shape, 1) for name, x in state.items()}
     symbols = _flat(symbols.astype(function.dtype, copy=False), shape, 1)
-    return RolloutStart(fast, flat, _flat(u, shape, 2), symbols, shape, of_step)
+    return RolloutStart(fast, flat, _flat(u, shape, 2), _flat(times, shape, 1), symbols, shape, of_step)
 
 
 def _flat(x: np.ndarray, shape: tuple[int, ...], own: int) -> np.ndarray:

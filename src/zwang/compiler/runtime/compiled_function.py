@@ -198,17 +198,8 @@ class CompiledFunction:
             names = ", ".join(repr(port.name) for port in ports)
             raise TypeError(f"{len(arrays)} arrays were given; there are {len(ports)} arguments: {names}")
         converted = [self.validated_array(array, port) for array, port in zip(arrays, ports, strict=True)]
-        batch: tuple[int, ...] = ()
-        for array, port in zip(converted, ports, strict=True):
-            try:
-                batch = np.broadcast_shapes(batch, array.shape[:-1])
-            except ValueError:
-                raise ShapeError(
-                    f"{port.name!r} has the leading shape {array.shape[:-1]}, which does not "
-                    f"broadcast with the leading shape {batch} of the arguments before it; "
-                    "they must be equal, 1, or missing"
-                ) from None
-        return converted, batch
+        shapes = [(port.name, array.shape[:-1]) for array, port in zip(converted, ports, strict=True)]
+        return converted, common_leading_shape(shapes)
 
     def validated_array(self, array: Any, port: Port) -> np.ndarray:
         """An argument as an array of the function's type.
@@ -245,6 +236,24 @@ class CompiledFunction:
         for result, rows in zip(results, written, strict=True):
             if not np.may_share_memory(result, rows):  # its worlds are not at equal distances
                 result[...] = rows.reshape(result.shape)
+
+
+def common_leading_shape(shapes: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The shape to which the leading shapes of arguments broadcast, each with the name of its argument.
+
+    Raises ShapeError for shapes that do not broadcast.
+    """
+    batch: tuple[int, ...] = ()
+    for name, shape in shapes:
+        try:
+            batch = np.broadcast_shapes(batch, shape)
+        except ValueError:
+            raise ShapeError(
+                f"{name!r} has the leading shape {shape}, which does not "
+                f"broadcast with the leading shape {batch} of the arguments before it; "
+                "they must be equal, 1, or missing"
+            ) from None
+    return batch
 
 
 # ----------------------------------------------------------------------------------------------- settings
