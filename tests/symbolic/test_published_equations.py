@@ -64,13 +64,39 @@ def test_the_geared_link_and_its_wrong_coefficient():
     q, qd, qdd, tau_m = sp.symbols("q q_dot q_ddot tau_m")
     left = (r**2 * J_m + J_l) * qdd + M * g * l * sp.sin(q) - r * tau_m
     right = check_equations(m, [left + (r**2 * B_m + B_l) * qd], ["q"])
-    assert right.equal and right
+    assert right.equal and right and not right.rows[0].only_on_constraints
     printed = check_equations(m, [left + (r * B_m + B_l) * qd], ["q"])
     assert not printed
     difference = printed.rows[0].difference
     names = {s.name: s for s in difference.free_symbols}
     assert sp.expand(difference - names["q_dot"] * names["B_m"] * (names["r"] - names["r"] ** 2)) == 0
     assert "B_m" in str(printed) and "term" in str(printed)
+
+
+def test_equations_from_which_constraints_eliminated_coordinates_are_equal_where_these_hold():
+    """The geared link in its motor's angle and velocity; a bead on a rod at the angle t + sin(2 t) / 2."""
+    J_m, J_l, M, g, l, r, B_m, B_l = positive("J_m J_l M g l r B_m B_l")
+    q, motor, qd, motor_d, qdd, tau_m = sp.symbols("q motor q_dot motor_dot q_ddot tau_m")
+    inertia = (r**2 * J_m + J_l) * qdd - r * tau_m
+    for factor in (1, -2 * J_l):
+        in_motor = inertia + M * g * l * sp.sin(motor / r) + r * B_m * motor_d + B_l * qd
+        found = check_equations(geared_link(), [factor * in_motor], ["q"])
+        assert found and found.rows[0].only_on_constraints and found.rows[0].factor == factor
+        assert found.rows[0].difference != 0 and "only where the constraints hold" in str(found)
+    wrong = check_equations(geared_link(), [in_motor + B_m * motor_d - B_m * qd], ["q"])
+    assert not wrong and not wrong.rows[0].only_on_constraints and "differs" in str(wrong)
+    assert not check_equations(geared_link(), [inertia + M * g * l * sp.sin(q) + r * B_m * motor_d], ["q"])
+
+    t, a = sp.Symbol("t", real=True), sp.Symbol("a", real=True)
+    rod = zw.Body("rod", zw.Revolute("a", axis=Z), mass=1, com=(1, 0, 0), inertia=(1, 1, 1))
+    bead = zw.Body("bead", zw.Prismatic("r", axis=X), "rod", mass=M)
+    turns = zw.Holonomic("turns", a - t - sp.sin(2 * t) / 2)
+    driven = zw.Mechanism("driven rod", [rod, bead], gravity=(0, -g, 0), constraints=[turns])
+    r, angle = sp.Function("r")(t), t + sp.sin(2 * t) / 2
+    for sign in (1, -1):
+        equation = sp.Eq(r.diff(t, 2), r * angle.diff(t) ** 2 - sign * g * sp.sin(angle))
+        found = check_equations(driven, [equation])
+        assert found.equal == found.rows[0].only_on_constraints == (sign == 1)
 
 
 def test_the_rotary_pendulums_printed_equations_lack_one_term():

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, cast
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from zwang.api.arguments import validation
+from zwang.constraint.hard import hard_constraints
 from zwang.deprecation import module_getattr
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.equations import Equations, IndependentVelocities, equations
+from zwang.symbolic.numeric_probe import constrained_configurations
 from zwang.symbolic.polynomial import Polynomial, readable
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries, replaced
 
 CANDIDATES = 60  # largest number of factors that are tried for a pair of equations
 POINTS, DIGITS = 8, 40  # at which a difference of expressions is evaluated
 FLOAT_TOLERANCE = 1e-12  # of its value relative to its terms, if it contains floats
+CONSTRAINED_TOLERANCE = 1e-9  # the same at states that satisfy constraints to rounding
+Value = tuple[complex, float]
+"""Of an expression in one state, with the sum of the magnitudes of its terms."""
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
 
@@ -32,15 +38,19 @@ class EquationComparison:
 
     row: the number of the derived equation. factor: of the published equation relative to it.
     difference = published / factor - derived, each as left side minus right side; 0 if they are equal.
+    only_on_constraints: whether the difference is 0 only where the hard constraints hold, as that of an
+    equation from which they eliminated coordinates, velocities or the time.
     """
 
     row: int
     factor: sp.Expr
     difference: sp.Expr
+    only_on_constraints: bool = False
 
     @property
     def equal(self) -> bool:
-        return self.difference == 0
+        """Whether the equations are equal in all states that satisfy the hard constraints."""
+        return self.difference == 0 or self.only_on_constraints
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,8 @@ class Check:
         for k, row in enumerate(self.rows, 1):
             if row.equal:
                 lines.append(
-                    f"equation {k}: equal to row {row.row + 1} of the derivation" + _times(row.factor)
+                    f"equation {k}: equal to row {row.row + 1} of the derivation{_times(row.factor)}"
+                    + (", but only where the constraints hold" if row.only_on_constraints else "")
                 )
                 continue
             terms = sp.Add.make_args(row.difference)
@@ -90,8 +101,10 @@ def check_equations(
     expressions: a sequence of sp.Eq, or of expressions that should be zero; or a column matrix. Symbols are
     identified by name: coordinates have the names of joints, velocities NAME_dot, accelerations NAME_ddot; or
     they are functions of time and their derivatives, theta(t) and Derivative(theta(t), t). A `PointSpeed` u
-    has the symbols u and u_dot. speeds: the independent velocities, as in `equations`. They are compared for
-    all values of the coordinates: dependent coordinates must not be eliminated by the constraints.
+    has the symbols u and u_dot. speeds: the independent velocities, as in `equations`.
+    They are compared for all values of the coordinates. Where they differ, they are compared in numbers at
+    random states near home that satisfy the hard constraints, as a paper may have eliminated a dependent
+    coordinate, its velocity or the time: if they are equal there, `only_on_constraints` and the text say so.
     Raises DescriptionError if there are not as many equations as degrees of freedom, for objects that are not
     equations, and for symbols and functions that the mechanism does not have.
     """
@@ -108,16 +121,86 @@ def check_equations(
     collected = frozenset[sp.Expr](derived.symbols.collected)
     parameters = frozenset(mechanism.symbols)
     rows, free = [], list(range(len(residuals)))
+    states = _ConstrainedStates(mechanism, derived, residuals)
     for expression in published:
         theirs = derived._form.of(_in_derived_symbols(expression, known, mechanism))
         if not isinstance(theirs, Polynomial):
             theirs = residuals[0].ring.constant(0) + theirs
         best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
         _, row, factor, difference = best
-        free.remove(row)
         shown = readable(difference, collected)
-        rows.append(EquationComparison(row, factor, sp.Integer(0) if _vanishes(shown) else shown))
+        found = EquationComparison(row, factor, sp.Integer(0) if _vanishes(shown) else shown)
+        if not found.equal:
+            found = states.comparison(theirs, free, parameters) or found
+        free.remove(found.row)
+        rows.append(found)
     return Check(tuple(rows))
+
+
+class _ConstrainedStates:
+    """Random states that satisfy the hard constraints, and the values of the derived equations there.
+
+    residuals: the derived equations, each as left side minus right side.
+    """
+
+    def __init__(self, mechanism: Mechanism, derived: Equations, residuals: Sequence[Polynomial]) -> None:
+        self._mechanism, self._derived, self._residuals = mechanism, derived, residuals
+        self._collected = frozenset[sp.Expr](derived.symbols.collected)
+
+    def comparison(
+        self, published: Polynomial, rows: Iterable[int], parameters: frozenset[str]
+    ) -> EquationComparison | None:
+        """That of a published equation with the first of these rows to which it is equal in all states, up to
+        a factor; None if there is none, or without states.
+        """
+        theirs = self._values(published)
+        for row in rows if self._states else ():
+            for scale in _factors(published, self._residuals[row], parameters):
+                factor = scale.expression()
+                values = zip(theirs, self._derived_values[row], self._numbers(factor), strict=True)
+                if all(_is_equal(x, y, f) for x, y, f in values):
+                    difference = published * scale.reciprocal() - self._residuals[row]
+                    shown = readable(difference, self._collected)
+                    return EquationComparison(row, factor, shown, only_on_constraints=True)
+        return None
+
+    @cached_property
+    def _states(self) -> list[dict[str, float]]:
+        """The values of the symbols by name; fewer states than POINTS are none."""
+        if not hard_constraints(self._mechanism):
+            return []
+        states, rng = constrained_configurations(self._mechanism, POINTS), random.Random(POINTS)
+        s = self._derived.symbols
+        velocities = [self._derived._form.show(x) for x in self._derived._reduction.v]
+        for values in states:
+            values |= {x.name: rng.uniform(0.5, 1.5) for x in s.force_magnitudes.values()}
+            values |= {x.name: rng.uniform(-1.5, 1.5) for x in (*s.u, *s.u_dot, *s.inputs.values())}
+            dependent = [(x.name, v) for x, v in zip(s.v, velocities, strict=True) if x not in s.u]
+            values |= {name: _number(v, values).real for name, v in dependent}
+        return states if len(states) == POINTS else []
+
+    @cached_property
+    def _derived_values(self) -> list[list[Value]]:
+        """By row the values in all states."""
+        return [self._values(x) for x in self._residuals]
+
+    def _values(self, equation: Polynomial) -> list[Value]:
+        terms = [self._numbers(x) for x in sp.Add.make_args(readable(equation, self._collected))]
+        return [(sum(values), sum(map(abs, values))) for values in zip(*terms, strict=True)]
+
+    def _numbers(self, expression: sp.Expr) -> list[complex]:
+        return [_number(expression, values) for values in self._states]
+
+
+def _number(expression: sp.Expr, values: Mapping[str, float]) -> complex:
+    found = sp.N(replaced(expression, {s: sp.Float(values[s.name]) for s in free_symbols_in(expression)}))
+    return complex(found) if found.is_finite else complex("nan")
+
+
+def _is_equal(published: Value, derived: Value, factor: complex) -> bool:
+    """Whether the published equation is the derived one times the factor, relative to their terms."""
+    (x, x_terms), (y, y_terms) = published, derived
+    return abs(x / factor - y) <= CONSTRAINED_TOLERANCE * (x_terms / abs(factor) + y_terms)
 
 
 def _vanishes(difference: sp.Expr) -> bool:

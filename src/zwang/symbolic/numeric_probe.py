@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +20,7 @@ RANK = 1e-9
 TIME = 0.37  # [s] at which constraints that depend on time are evaluated
 DISPLACEMENTS = (1.0, 0.6, -1.3)  # factors of the displacement from the home configuration
 ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 60, 0.3, 1e-13
+ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
 NumericProbe = tuple[Mechanism, np.ndarray]
 
 _VALUES = [0.93, 1.07, 0.98, 1.03, 0.91, 1.01, 1.09, 0.96]
@@ -45,10 +48,35 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
 
 
-def kinematics_near(mechanism: Mechanism) -> Mechanism:
+def kinematics_near(mechanism: Mechanism, value: Callable[[sp.Expr], float] = value_near) -> Mechanism:
     """The mechanism with numbers for its symbols and unit masses, which have no effect on the kinematics."""
     unit_masses = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)
-    return mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value_near)
+    return mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value)
+
+
+def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[str, float]]:
+    """Random values of the parameters, the time and the coordinates, by name, near home, which satisfy the
+    hard constraints; fewer than `count` where these cannot be assembled.
+    """
+    rng, found = random.Random(count), []
+    for _ in range(ATTEMPTS * count):
+        # near the values of the numeric probe, in their order, so that ranges are not empty
+        values = {s: value_near(sp.Symbol(s)) * rng.uniform(0.995, 1.005) for s in mechanism.symbols}
+
+        def value(x: sp.Expr, values: dict[str, float] = values) -> float:
+            return float(substitute_in(x, {s: values[s.name] for s in free_symbols_in(x)}))
+
+        numbers, t = kinematics_near(mechanism, value), rng.uniform(0.1, 0.9)
+        displacement = np.array([rng.uniform(-0.4, 0.4) for _ in range(mechanism.nv)])
+        home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
+        start = integrate_configuration(numbers.tree, home, displacement).astype(float)
+        q = _assembled(numbers, start, t)
+        if q is not None:
+            coordinates = dict(zip(mechanism.coordinate_names, map(float, q), strict=True))
+            found.append({"t": t, **values, **coordinates})
+        if len(found) == count:
+            break
+    return found
 
 
 def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
@@ -60,10 +88,10 @@ def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
     return normalized_configuration(numbers.tree, q).astype(float)
 
 
-def _assembled(numbers: Mechanism, q: np.ndarray) -> np.ndarray | None:
+def _assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray | None:
     """A configuration that satisfies the constraints, by Gauss-Newton from q; None if the iteration fails."""
     for _ in range(ASSEMBLY_ITERATIONS):
-        A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, TIME))
+        A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, t))
         if not (np.isfinite(A).all() and np.isfinite(violation).all()):
             return None
         if np.abs(violation).max(initial=0.0) < CLOSURE_TOLERANCE:
