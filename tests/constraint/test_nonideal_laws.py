@@ -151,3 +151,23 @@ def test_a_coupled_law_that_is_not_affine():
 def test_a_law_without_a_solution_is_an_error_that_names_the_constraint():
     with pytest.raises(NonIdealForceError, match=r"'ring'.*smooth in N"):
         zw.constrained_dynamics(ring(10 + N + sp.sqrt(1 - N)), [RADIUS, 0], [0, V0], np.zeros(2))
+
+
+@pytest.mark.parametrize("reduction", [False, True, ["x"]])
+@pytest.mark.parametrize("scale", [1, 2, 10])
+def test_redundant_rows_share_a_load_whatever_their_scale(scale, reduction):
+    """A block on the floors y = 0 and scale y = 0: each row carries half of the weight, and friction on the
+    first one, mu N, decelerates the block by mu g / 2.
+    """
+    slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y))
+    floors = (zw.Holonomic("floor", y), zw.Holonomic("again", scale * y))
+    friction = zw.NonIdeal("friction", "floor", {"x": -0.3 * N * sp.sign(vx)})
+    block = zw.Body("block", slides, mass=2)
+    m = zw.Mechanism("block", [block], gravity=(0, -9.81, 0), constraints=[*floors, friction])
+    found = zw.constrained_dynamics(m, [0, 0], [1, 0], [0, 0], coordinate_reduction=reduction)
+    np.testing.assert_allclose(found.acceleration, [-0.3 * 9.81 / 2, 0], rtol=1e-9, atol=1e-12)
+    forces = [found.forces[name][0] for name in ("floor", "again")]
+    np.testing.assert_allclose(forces, [9.81, 9.81 / scale], rtol=1e-9)
+    if scale == 2:
+        v = run_to_the_end(m, [0, 0], [1, 0], coordinate_reduction=reduction)[1]
+        np.testing.assert_allclose(v, [1 - 0.3 * 9.81 / 2 * T, 0], rtol=1e-9, atol=1e-12)

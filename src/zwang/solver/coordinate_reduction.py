@@ -32,6 +32,7 @@ from zwang.scalar import (
     logical_or,
     maximum,
     raise_if,
+    sqrt,
     where,
 )
 from zwang.solver.solution import Solution
@@ -109,7 +110,9 @@ def solve_reduced(
     a = reduction.V @ found.acceleration + reduction.particular
     # the equalities' force balances M (a - a_free) less the forces of the other rows
     constraint_force = problem.M @ (a - problem.a_free) - (other_rows.J.T @ found.force if rest else 0)
-    forces = [*found.force, *forces_of(hard_rows.J, constraint_force)]
+    # least sum of w f^2 with the inverse weights w: redundant rows share their force as by `multipliers`
+    scale = scalar_array([divide(1, sqrt(where(w > 0, w, 1))) for w in hard_rows.inverse_weight])
+    forces = [*found.force, *(scale * forces_of(scale[:, None] * hard_rows.J, constraint_force))]
     force = dict(zip([*rest, *equalities], forces, strict=True))
     return found._replace(
         acceleration=a, force=scalar_array([force[i] for i in range(len(rows))]), row_force=None,

@@ -5,8 +5,8 @@
 The matrix is factorised once; each iteration is a substitution. With D = 1 / rho large, one iteration
 reduces the residual by the factor rho / (rho + A M^-1 A^T), so that three or four iterations suffice; more
 are needed near singular configurations, where the rows are nearly dependent. Redundant rows need no rank
-decision: they share their force evenly. Source: Rockafellar, Math. Oper. Res. 1 (1976) 97, the proximal
-point method on the dual; `hard_contact` is the same method with inequalities.
+decision: they share their force, with the least f^T D^-1 f. Source: Rockafellar, Math. Oper. Res. 1 (1976)
+97, the proximal point method on the dual; `hard_contact` is the same method with inequalities.
 """
 
 from __future__ import annotations
