@@ -254,6 +254,19 @@ def test_sensors_of_model_exchange_belong_to_the_derivatives(exported):
     assert abs(rate) > 10 and a_z == pytest.approx(9.81 * np.cos(0.203) - 0.3 * rate, rel=1e-12)
 
 
+def test_activations_of_model_exchange_stay_within_their_range(tmp_path):
+    """m a = g z with |z| <= 0.4 and z' = u, but 0 outwards at an end."""
+    body = zw.Body("b", zw.Prismatic("x", (1, 0, 0)), mass=2)
+    drive = zw.Actuator("f", "x", gain=(3, 0, 0), activation=("integrator", ()), activation_range=(-0.4, 0.4))
+    force = zw.ActuatorSensor("force", "force", "f")
+    zw.export(zw.Mechanism("m", [body], forces=[drive], sensors=[force]), tmp_path / "a.fmu")
+    unit = Unit(tmp_path / "a.fmu", FMU3Model)
+    unit.start(activation__f=0.5, control__f=0.8)
+    assert unit.get("der(v.x)", "der(activation.f)", "sensor.force") == pytest.approx([0.6, 0, 1.2])
+    unit.set(control__f=-0.8)
+    assert unit.get("der(v.x)", "der(activation.f)", "sensor.force") == pytest.approx([0.6, -0.8, 1.2])
+
+
 @pytest.mark.parametrize("kind", [FMU3Slave, FMU3Model])
 def test_a_keyframe_also_gives_the_control(kind, exported):
     """Also after a reset; in model exchange J a = k (u - q) + m g r cos(q)."""

@@ -54,8 +54,11 @@ def slew_limited_actuators(mechanism: Mechanism) -> list[str]:
 
 
 def depend_on_step(mechanism: Mechanism) -> bool:
-    """Whether the force of an actuator depends on the size of the time step, see `Inputs`."""
-    return any(f.early or f.pid is not None for f in _actuators_with_states(mechanism))
+    """Whether an actuator has another force in a time step than in continuous time, see `Inputs`."""
+    return any(
+        f.early or f.pid is not None or f.activation_range is not None
+        for f in _actuators_with_states(mechanism)
+    )
 
 
 def bearing_loads_of(
