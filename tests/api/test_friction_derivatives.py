@@ -73,15 +73,16 @@ def pendulum():
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
 def test_derivatives_of_bearing_friction_are_the_limit_of_differences(integrator):
-    m, rng, errors = pendulum(), np.random.default_rng(2), []
-    fast = zw.compile(m, lanes=None if integrator == "euler" else 1)
-    options = {"step": H, "integrator": integrator}
+    m, rng, errors, states = pendulum(), np.random.default_rng(2), [], []
+    fast, options = zw.compile(m), {"step": H, "integrator": integrator}
     for k in range(20):
-        q, v, u = rng.normal(size=2), rng.normal(size=2) * (1, 0.003)[k % 2], rng.normal(size=2) * 0.3
-        found = fast.step_derivatives(q, v, u, **options)
-        if not found.switching:
-            expected = [differences(fast, q, v, u, eps=eps, **options) for eps in (1e-4, 1e-5)]
-            AB = np.concatenate([found.A, found.B], axis=1)
+        v = rng.normal(size=2) * (1, 0.003)[k % 2]
+        states.append((rng.normal(size=2), v, rng.normal(size=2) * 0.3))
+    found = fast.step_derivatives(*(np.array(x) for x in zip(*states, strict=True)), **options)
+    for k, at in enumerate(states):
+        if not found.switching[k]:
+            expected = [differences(fast, *at, eps=eps, **options) for eps in (1e-4, 1e-5)]
+            AB = np.concatenate([found.A[k], found.B[k]], axis=1)
             errors.append(min(relative_error(AB, difference) for difference in expected))
     assert len(errors) >= 15 and np.median(errors) < 1e-10 and max(errors) < 1e-8
 

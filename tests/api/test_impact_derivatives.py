@@ -218,8 +218,7 @@ def stops(rng):
 
 @cache
 def compiled(scene):
-    """With the code of a world for many worlds, too, in two of the scenes."""
-    return zw.compile(scene(None)[0], lanes=1 if scene in (box, balls) else None)
+    return zw.compile(scene(None)[0])
 
 
 @pytest.mark.parametrize("scene", [ball, box, balls, stops])
@@ -227,13 +226,14 @@ def test_derivatives_with_hard_contacts_are_the_limit_of_differences(scene):
     rng, h, errors = np.random.default_rng(7), 0.005, []
     m, state = scene(rng)
     fast = compiled(scene)
+    options, states = {"step": h, "integrator": "euler"}, []
     for _ in range(40):
-        (q, v), u = state(), rng.normal(size=m.nv) * 0.3
-        found = fast.step_derivatives(q, v, u, step=h, integrator="euler")
-        if not found.switching:
-            options = {"step": h, "integrator": "euler"}
-            expected = [differences(fast, q, v, u, eps=eps, **options) for eps in (1e-4, 1e-5, 1e-6, 1e-7)]
-            AB = np.concatenate([found.A, found.B], axis=1)
+        states.append((*state(), rng.normal(size=m.nv) * 0.3))
+    found = fast.step_derivatives(*(np.array(x) for x in zip(*states, strict=True)), **options)
+    for k, at in enumerate(states):
+        if not found.switching[k]:
+            expected = [differences(fast, *at, eps=eps, **options) for eps in (1e-4, 1e-5, 1e-6, 1e-7)]
+            AB = np.concatenate([found.A[k], found.B[k]], axis=1)
             errors.append(min(relative_error(AB, difference) for difference in expected))
     assert len(errors) >= 25
     assert np.median(errors) < 1e-9 and max(errors) < 1e-8
