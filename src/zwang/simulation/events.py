@@ -212,6 +212,7 @@ class EventSearch:
         lag: float,
     ):
         self.events, self.mechanism, self.h, self.lag = events, mechanism, h, lag
+        self.needs_impacts = has_hard_contacts(mechanism)
         self.occurrences: list[list[EventOccurrence]] = [[] for _ in range(initial.worlds)]
         self._values, self._initial, self._at_start = values, initial, True
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]

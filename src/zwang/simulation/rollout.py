@@ -30,6 +30,7 @@ SLEEP = "sleep"
 IMPACTS = "impacts"
 """The name of the log of the impacts in a step, which the search for events needs."""
 RECORDED = ("clock", "q", "v", "z")
+LOG_BYTES = 2**25  # of the logs of impacts in a segment, or more for one sample
 CHUNK = 0.2  # seconds of computation between two updates of a progress bar
 
 Arrays = dict[str, np.ndarray]
@@ -153,7 +154,7 @@ def roll_out(
     """
     segments = [initial_segment(initial, control)]
     try:
-        for samples, every in _chunks(settings):
+        for samples, every in _chunks(settings, _most_samples(settings, initial.worlds, events)):
             segments.append(
                 _next_segment(executor, control, segments[-1], settings.step, samples, every, events)
             )
@@ -213,7 +214,8 @@ def _next_segment(
     else:
         u, state, recorded = _advance_with_function(executor, control, before.state, h, count, stride)
     if events is not None:
-        recorded, state = ({name: x.copy() for name, x in found.items()} for found in (recorded, state))
+        state = {name: x.copy() for name, x in state.items()}
+        recorded = {name: x if name == IMPACTS else x.copy() for name, x in recorded.items()}
         events.locate(before.state, recorded, state)
         recorded = {name: x[:, every - 1 :: every] for name, x in recorded.items() if name != IMPACTS}
     return Segment(before.steps + samples * every, u[:, ::every].copy(), recorded, state)
@@ -249,12 +251,20 @@ def control_at(control: Control, state: Arrays, steps: int, h: float) -> np.ndar
     return np.array(u).reshape(worlds, 1, len(control.names))
 
 
-def _chunks(settings: SimulationSettings) -> Iterator[tuple[int, int]]:
+def _most_samples(settings: SimulationSettings, worlds: int, events: EventSearch | None) -> int:
+    """The largest number of samples in a segment, with which the logs of impacts have at most `LOG_BYTES`."""
+    if events is None or not events.needs_impacts:
+        return settings.steps
+    step = 8 * impact_log_size(events.mechanism) * worlds
+    return max(1, LOG_BYTES // (step * settings.every))
+
+
+def _chunks(settings: SimulationSettings, most: int) -> Iterator[tuple[int, int]]:
     """(samples, every) of segments that take about `CHUNK` seconds each; a shorter one may be the last."""
     whole, rest = divmod(settings.steps, settings.every)
     samples = 1
     while whole > 0:
-        samples = min(samples, whole)
+        samples = min(samples, whole, most)
         began = time.perf_counter()
         yield samples, settings.every
         taken = time.perf_counter() - began
