@@ -2,16 +2,23 @@
 curves.
 """
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 
+from zwang.compiler.ir.program import blocks_of
+from zwang.compiler.pipeline import trace_and_optimise
+from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.dynamics.muscles import (
     activation_derivative,
+    activation_derivatives_of,
     force_length,
     force_velocity,
     muscle_damping_slope,
     muscle_force,
+    muscle_forces,
     passive_force_length,
 )
 from zwang.errors import DescriptionError
@@ -68,6 +75,35 @@ def test_activation_equals_mujoco(width):
         assert activation_derivative((0.01, 0.04, width), control, activation) == pytest.approx(
             theirs, rel=1e-12
         )
+
+
+def test_many_compiled_muscles_are_loops_and_equal_mujoco():
+    rng, count = np.random.default_rng(4), 150
+    muscles = [random_muscle(rng) for _ in range(count)]
+    for k in range(0, count, 10):  # another form: no force beyond that at rest
+        numbers = muscles[k][1]
+        numbers[-1] = 1
+        muscles[k] = replace(muscles[k][0], lengthening=1.0), numbers
+    parameters = [(0.01, 0.04, width) for width in rng.choice([0.0, 0.2], count)]
+
+    def function(lengths, speeds, activations):
+        states = zip(lengths, speeds, activations, strict=True)
+        forces = muscle_forces([(m, *state) for (m, _), state in zip(muscles, states, strict=True)])
+        driven = zip(parameters, lengths, activations, strict=True)
+        return np.array([*forces, *activation_derivatives_of(list(driven))])
+
+    program = trace_and_optimise(function, dict.fromkeys(("lengths", "speeds", "activations"), count))
+    straight = [i for i in program.body.instructions if not blocks_of(i)]
+    assert len(straight) < 20 * count  # inputs, results, and their places in arrays
+    lengths, speeds, activations = rng.uniform(0, 1.2, count), rng.normal(size=count), rng.uniform(size=count)
+    found = CompiledFunction(program)(lengths, speeds, activations)
+    ends = np.array([0.2, 0.9])
+    for k, (_, numbers) in enumerate(muscles):
+        gain = mujoco.mju_muscleGain(lengths[k], speeds[k], ends, 1.0, numbers)
+        bias = mujoco.mju_muscleBias(lengths[k], ends, 1.0, numbers)
+        rate = mujoco.mju_muscleDynamics(lengths[k], activations[k], np.array(parameters[k]))
+        assert found[k] == pytest.approx(gain * activations[k] + bias, rel=1e-10, abs=1e-10)
+        assert found[count + k] == pytest.approx(rate, rel=1e-10)
 
 
 def test_the_curves_are_continuous():

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.dynamics.muscles import activation_derivative, muscle_force
+from zwang.dynamics.muscles import activation_derivatives_of, muscle_forces
 from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmissions
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.controllers import Pid
-from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.force_elements import Actuator, Motor, Muscle
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
 from zwang.scalar import clip, equal, exp, less, logical_or, where
@@ -101,11 +101,17 @@ def _unlimited_outputs(
 ) -> dict[str, ActuatorOutput]:
     """`outputs_of` actuators whose forces are within no range."""
     arms, found = transmissions(mechanism, actuators, kinematics), {}
+    muscles: dict[str, tuple[Muscle, Any, Any, Any]] = {}
     for actuator in actuators:
-        length, moment = arms[actuator.name]
+        (length, moment), drive, force = arms[actuator.name], inputs.drive(actuator), None
         speed = moment @ kinematics.v
-        force = _unlimited_force(mechanism, actuator, length, speed, inputs.drive(actuator))
+        if actuator.muscle is not None:
+            muscles[actuator.name] = actuator.muscle, length, speed, actuator_input(actuator, drive)
+        else:
+            force = _force_without_muscle(mechanism, actuator, length, speed, drive)
         found[actuator.name] = ActuatorOutput(length, speed, force, moment)
+    for name, force in zip(muscles, muscle_forces(list(muscles.values())), strict=True):
+        found[name] = found[name]._replace(force=force)
     return found
 
 
@@ -129,12 +135,12 @@ def _motor_output(mechanism: Mechanism, motor: Motor, kinematics: Kinematics, co
     return ActuatorOutput(motor.gear * kinematics.q[joint.q.start], moment @ kinematics.v, force, moment)
 
 
-def _unlimited_force(mechanism: Mechanism, actuator: Actuator, length: Any, speed: Any, drive: Drive) -> Any:
-    """The force of an actuator at its length and its velocity, within no range."""
+def _force_without_muscle(
+    mechanism: Mechanism, actuator: Actuator, length: Any, speed: Any, drive: Drive
+) -> Any:
+    """The force of an actuator that is no muscle at its length and its velocity, within no range."""
     if actuator.pid is not None:
         return _pid_force(actuator, actuator.pid, length, speed, drive)
-    if actuator.muscle is not None:
-        return muscle_force(actuator.muscle, length, speed, actuator_input(actuator, drive))
     g0, g1, g2 = actuator.gain
     b0, b1, b2 = actuator.bias
     u = nearest_set_point(mechanism, actuator, length, actuator_input(actuator, drive))
@@ -163,30 +169,44 @@ def activation_derivatives(mechanism: Mechanism, kinematics: Kinematics, inputs:
     """
     pids = [f for f in mechanism.forces if isinstance(f, Actuator) and f.pid is not None and f.pid.states]
     lengths = {name: length for name, (length, _) in transmissions(mechanism, pids, kinematics).items()}
+    driven = [(f, inputs.drive(f)) for f in mechanism.forces if isinstance(f, Actuator) and f.states]
+    activated = [own for own in driven if own[0].activation is not None]
+    of_activations = {
+        actuator.name: rate
+        for (actuator, _), rate in zip(activated, _activation_rates(activated), strict=True)
+    }
     found = {}
-    for force in mechanism.forces:
-        if not isinstance(force, Actuator) or not force.states:
-            continue
-        drive = inputs.drive(force)
+    for actuator, drive in driven:
         rates = []
-        if force.name in lengths and force.pid is not None:
-            rates += _pid_rates(force, force.pid, lengths[force.name], drive)
-        if force.activation is not None:
-            rates.append(_activation_rate(force, drive))
-        found |= dict(zip(force.states, rates, strict=True))
+        if actuator.name in lengths and actuator.pid is not None:
+            rates += _pid_rates(actuator, actuator.pid, lengths[actuator.name], drive)
+        if actuator.activation is not None:
+            rates.append(of_activations[actuator.name])
+        found |= dict(zip(actuator.states, rates, strict=True))
     return found
 
 
 def _activation_rate(actuator: Actuator, drive: Drive) -> Any:
     """Time derivative of the activation of an actuator."""
-    assert actuator.activation is not None
-    kind, parameters = actuator.activation
-    u, activation = clipped(drive.control, actuator.control_range), drive.states[-1]
-    if kind == "muscle":
-        rate = activation_derivative(parameters, u, activation)
-    else:
-        rate = u if kind == "integrator" else (u - activation) / parameters[0]
-    return rate if drive.h is not None else _rate_within(rate, activation, actuator.activation_range)
+    return _activation_rates([(actuator, drive)])[0]
+
+
+def _activation_rates(driven: Sequence[tuple[Actuator, Drive]]) -> list[Any]:
+    """Time derivative of the activation of each actuator."""
+    muscles, rates = {}, []
+    for number, (actuator, drive) in enumerate(driven):
+        assert actuator.activation is not None
+        kind, parameters = actuator.activation
+        u, activation = clipped(drive.control, actuator.control_range), drive.states[-1]
+        if kind == "muscle":
+            muscles[number] = parameters, u, activation
+        rates.append(u if kind == "integrator" else (u - activation) / parameters[0])
+    for number, rate in zip(muscles, activation_derivatives_of(list(muscles.values())), strict=True):
+        rates[number] = rate
+    return [
+        rate if drive.h is not None else _rate_within(rate, drive.states[-1], actuator.activation_range)
+        for rate, (actuator, drive) in zip(rates, driven, strict=True)
+    ]
 
 
 def _rate_within(rate: Any, x: Any, limits: Interval | None) -> Any:

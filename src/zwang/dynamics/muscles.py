@@ -6,11 +6,25 @@ Source: MuJoCo documentation, "Muscles"; Millard et al., Journal of Biomechanica
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from zwang.algebra.norms import TINY
 from zwang.mechanism.force_elements import Muscle
 from zwang.scalar import clip, is_zero, less, less_equal, maximum, where
+from zwang.scalar.stacked_pytree import for_all
+
+
+def muscle_forces(arguments: Sequence[tuple[Muscle, Any, Any, Any]]) -> list[Any]:
+    """`muscle_force` of each muscle, with its length, speed and activation."""
+    return for_all(
+        lambda own: muscle_force(*own), arguments, form=lambda own: is_zero(own[0].lengthening - 1)
+    )
+
+
+def activation_derivatives_of(arguments: Sequence[tuple[tuple[Any, ...], Any, Any]]) -> list[Any]:
+    """`activation_derivative` of each muscle, with its parameters, control and activation."""
+    return for_all(lambda own: activation_derivative(*own), arguments, form=lambda own: is_zero(own[0][-1]))
 
 
 def muscle_force(muscle: Muscle, length: Any, speed: Any, activation: Any) -> Any:

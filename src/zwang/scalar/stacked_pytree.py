@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from zwang.scalar.arrays import Table
-from zwang.scalar.control_flow import empty, table
+from zwang.scalar.control_flow import empty, fori_loop, table
 from zwang.scalar.primitives import are_constant
 from zwang.scalar.pytree import NUMBERS, leaves_of, rebuild
 
@@ -42,6 +42,29 @@ class StackedPytree:
         if type(index) is int:  # as in an algorithm on floats
             return self.pytrees[index]
         return rebuild(self.pytrees[0], [read(index, column) for read, column in self._leaves])
+
+
+def for_all(
+    function: Callable[[Any], Any], pytrees: Sequence[Any], form: Callable[[Any], Hashable]
+) -> list[Any]:
+    """The scalar function(pytree) of each of the pytrees, in their order; traced, of many in a loop.
+
+    form: what the pytrees that one loop visits have in common. They are of one structure.
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for i, pytree in enumerate(pytrees):
+        groups.setdefault(form(pytree), []).append(i)
+    found: list[Any] = [None] * len(pytrees)
+    for numbers in groups.values():
+        stacked = StackedPytree([pytrees[i] for i in numbers])
+
+        def visit(k: Any, results: Any, stacked: StackedPytree = stacked) -> Any:
+            return results.set(k, function(stacked[k]))
+
+        results = fori_loop(0, len(numbers), visit, empty(len(numbers)))
+        for k, i in enumerate(numbers):
+            found[i] = results[k]
+    return found
 
 
 def _kind(column: list[Any]) -> str:

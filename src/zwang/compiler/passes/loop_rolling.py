@@ -12,7 +12,7 @@ Source of the idea: Rocha, Petoumenos, Franke, Bhatotia and O'Boyle, "Loop rolli
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,10 @@ def roll_loops(program: Program, limits: RollingLimits = LIMITS) -> Program:
     passed = pass_numbers_in_arrays(program, values, limits)
     if values.next_value == before:  # equal bodies would have many numbers together
         return program
-    body = _rolled(passed, values, limits)
+    writings: dict[int, _BlockWriting] = {}
+    if _find_repetition(passed, values, limits, writings) > limits.largest_ratio * size:
+        return program
+    body = _rolled(passed, writings)
     if _size(body) > limits.largest_ratio * size:
         return program
     return remove_dead_code(replace(program, body=body, kinds=values.kinds, lengths=values.lengths))
@@ -53,19 +56,36 @@ def _size(block: Block) -> int:
     return sum(1 + sum(map(_size, blocks_of(i))) for i in block.instructions)
 
 
-def _rolled(block: Block, values: Values, limits: RollingLimits) -> Block:
+def _find_repetition(
+    block: Block, values: Values, limits: RollingLimits, writings: dict[int, _BlockWriting]
+) -> int:
+    """A lower bound of the size of a block with its repetition, and that of its inner blocks, in loops.
+
+    writings: by `id`, those of the blocks with repetition, to which they are added.
+    """
+    inner = [b for i in block.instructions for b in blocks_of(i)]
+    least = sum(_find_repetition(b, values, limits, writings) for b in inner)
+    if len(block.instructions) >= limits.smallest_block:
+        side_by_side, reductions = with_reductions(block, values, limits)
+        repetition = Repetition(side_by_side, reductions, values, limits)
+        if repetition.kinds:
+            writings[id(block)] = writing = _BlockWriting(repetition, values)
+            return least + writing.least_size
+    return least + len(block.instructions)
+
+
+def _rolled(block: Block, writings: Mapping[int, _BlockWriting]) -> Block:
     """The block with its repetition, and that of its inner blocks, in loops."""
-    inner = tuple(with_blocks(i, lambda b: _rolled(b, values, limits)) for i in block.instructions)
-    block = Block(block.parameters, inner, block.results)
-    if len(block.instructions) < limits.smallest_block:
-        return block
-    side_by_side, reductions = with_reductions(block, values, limits)
-    repetition = Repetition(side_by_side, reductions, values, limits)
-    if not repetition.kinds:
-        return block
-    writing = _BlockWriting(repetition, values)
-    order = _ordered(writing.nodes, writing.dependencies(), writing.first_position)
-    return block if order is None else writing.block(order)
+
+    def inner(block: Block) -> Block:
+        return _rolled(block, writings)
+
+    writing = writings.get(id(block))
+    order = writing and _ordered(writing.nodes, writing.dependencies(), writing.first_position)
+    if writing is None or order is None:
+        instructions = tuple([with_blocks(i, inner) for i in block.instructions])
+        return Block(block.parameters, instructions, block.results)
+    return writing.block(order, inner)
 
 
 def _ordered(
@@ -212,8 +232,14 @@ class _BlockWriting:
 
     # ---------------------------------------------------------------------------------------- writing
 
-    def block(self, order: Sequence[int]) -> Block:
-        """The new block, of nodes in this order."""
+    @property
+    def least_size(self) -> int:
+        """A lower bound of the number of instructions of the new block."""
+        firsts = [kind.components[0] for kind in self.found.kinds]
+        return len(self.nodes) + sum(len(c.members) + len(c.stores) for c in firsts)
+
+    def block(self, order: Sequence[int], inner: Callable[[Block], Block]) -> Block:
+        """The new block, of nodes in this order. inner: makes the new blocks of its instructions."""
         block = self.found.block
         self._find_exports(block)
         for node in order:
@@ -223,7 +249,7 @@ class _BlockWriting:
                 run, _, value = self.stores[node]
                 self._store(node, run, value)
             else:
-                i = self.source[node]
+                i = with_blocks(self.source[node], inner)
                 args = tuple([self.operand(a) for a in i.args])
                 if i.out and i.out[0] in self.found.entries:
                     args = self.current(self.found.entries[i.out[0]][0].array), self.operand(i.args[1])
