@@ -145,6 +145,7 @@ GIVEN = {
     "collision.convex.expanding_polytope.FACE": "a length",
     "collision.convex.kinks.NUMBERS": "a length",
     "collision.pair_groups._POSE_SIZE": "a length",
+    "collision.distances._NUMBERS": "a length",
     "collision.shapes.MOST_SIZES": "a length",
     "constraint.contact_groups.LINK_COLUMNS": "a length",
     "constraint.row_arrays.WRENCH": "a length",

@@ -75,8 +75,10 @@ class _Graph:
         readers: dict[int, list[int]] = {}
         for k, instruction in enumerate(self.instructions):
             if instruction.op in ("store", "scatter", "while", "for", "cond"):
+                known = dict.fromkeys(self.before[k])
                 for a in instruction.args:
-                    self.before[k] += [r for r in readers.get(a, []) if r not in self.before[k]]
+                    known.update(dict.fromkeys(readers.get(a, ())))
+                self.before[k] = list(known)
             if instruction.op in (
                 "load",
                 "gather",

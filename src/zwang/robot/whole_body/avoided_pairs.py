@@ -1,13 +1,12 @@
-"""Which pairs of shapes keep a distance from each other, and the one-sided rows of their distance."""
+"""Which pairs of shapes keep a distance from each other, and the Jacobian of their distance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from zwang.collision.distances import placed_shapes, shape_distance
+from zwang.collision.distances import ShapeDistance, placed_shapes
 from zwang.collision.pairs import CollisionShape, candidate_pairs
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.kinematics import Kinematics
@@ -49,15 +48,13 @@ def avoided_pairs(
     return found
 
 
-def distance_row(
-    kinematics: Kinematics, a: CollisionShape, b: CollisionShape, reach: float
-) -> tuple[Any, np.ndarray]:
-    """The signed distance d [m] of two shapes and its derivative J (nv,): d(q + x) = d + J x to first order.
+def distance_jacobian(
+    kinematics: Kinematics, a: CollisionShape, b: CollisionShape, near: ShapeDistance
+) -> np.ndarray:
+    """The derivative J (nv,) of the signed distance d [m] of two shapes: d(q + x) = d + J x to first order.
 
-    reach [m]: the largest distance of interest. J x is the relative displacement of the nearest points along
-    the normal.
+    J x is the relative displacement of the nearest points along the normal.
     """
-    near = shape_distance(a, b, kinematics.poses, reach)
     J_a = kinematics.point_jacobian(a.placement.link, near.first)[:3]
     J_b = kinematics.point_jacobian(b.placement.link, near.second)[:3]
-    return near.distance, near.normal @ (J_b - J_a)
+    return near.normal @ (J_b - J_a)

@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from zwang.collision.distances import ShapeDistance, shape_distances
 from zwang.collision.pairs import CollisionShape
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, ShapeError
+from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.com_jacobian import check_mass
 from zwang.robot.holonomic_constraints import HolonomicConstraint, holonomic_constraints
@@ -55,6 +57,11 @@ class WholeBodyProblem:
     @cached_property
     def inverse_weights(self) -> InverseWeights:
         return inverse_weights(self.mechanism)
+
+    def distances(self, poses: Sequence[Pose]) -> list[ShapeDistance]:
+        """The distance of each pair of shapes that keep one, at the world poses of all links."""
+        reaches = [item.distance + item.detection for item, _, _ in self.avoidance]
+        return shape_distances([(a, b) for _, a, b in self.avoidance], poses, reaches)
 
     @cached_property
     def priorities(self) -> list[list[int]]:

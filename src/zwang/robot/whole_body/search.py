@@ -20,7 +20,6 @@ import numpy as np
 
 from zwang.algebra.norms import max_abs, norm
 from zwang.algebra.rotations import logarithm
-from zwang.collision.distances import shape_distance
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -143,10 +142,8 @@ def task_errors(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget]
             cost = cost + weighted @ weighted / 2
         costs.append(cost)
     violations = [x for rows in loop_rows(problem, kinematics) for x in rows.e]
-    nearer: list[Any] = []
-    for item, a, b in problem.avoidance:
-        distance = shape_distance(a, b, kinematics.poses, item.distance + item.detection).distance
-        nearer.append(maximum(item.distance - distance, 0.0))
+    found = zip(problem.avoidance, problem.distances(kinematics.poses), strict=True)
+    nearer = [maximum(item.distance - near.distance, 0.0) for (item, _, _), near in found]
     penalty = (
         PENALTY * largest_weight(problem) * sum((absolute(x) for x in [*violations, *nearer]), start=0.0)
     )

@@ -20,7 +20,7 @@ from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import difference_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.inverse_kinematics.tasks import IKTask, task_error, task_jacobian
-from zwang.robot.whole_body.avoided_pairs import distance_row
+from zwang.robot.whole_body.avoided_pairs import distance_jacobian
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask
 from zwang.scalar import less, maximum, minimum, sqrt, where
@@ -128,9 +128,10 @@ def within_ball_limits(problem: WholeBodyProblem, q: Any) -> np.ndarray:
 def avoidance_rows(problem: WholeBodyProblem, kinematics: Kinematics) -> list[Rows]:
     """One-sided rows J x >= gain (distance - d) of the pairs of shapes that keep a distance."""
     parts = []
-    for number, (item, a, b) in enumerate(problem.avoidance):
+    found = zip(problem.avoidance, problem.distances(kinematics.poses), strict=True)
+    for number, ((item, a, b), near) in enumerate(found):
         detected = item.distance + item.detection
-        d, J = distance_row(kinematics, a, b, detected)
+        d, J = near.distance, distance_jacobian(kinematics, a, b, near)
         missing = item.distance - d
         # a pair that is too near has the whole way to go
         aref = where(missing > 0, missing, item.gain * missing)

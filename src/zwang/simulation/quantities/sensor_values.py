@@ -11,7 +11,7 @@ import numpy as np
 
 from zwang.collision import Pair
 from zwang.collision.contact_point import unit
-from zwang.collision.distances import ShapeDistance, nearer, placed_shapes, shape_distance
+from zwang.collision.distances import ShapeDistance, nearer, placed_shapes, shape_distances
 from zwang.collision.rays import is_inside, meets, nearest_hit, ray_distance, ray_hit
 from zwang.constraint.context import StepForm, row_context
 from zwang.constraint.coulomb_friction import coulomb_frictions
@@ -509,9 +509,9 @@ def _distance(state: SensedState, sensor: described.DistanceSensor) -> list[Any]
     )
     zero = np.zeros(3, int)
     best = ShapeDistance(sensor.cutoff, zero, zero, zero)
-    for a in one:
-        for b in two:
-            best = nearer(best, shape_distance(a, b, state.kinematics.poses, sensor.cutoff))
+    pairs = [(a, b) for a in one for b in two]
+    for near in shape_distances(pairs, state.kinematics.poses, [sensor.cutoff] * len(pairs)):
+        best = nearer(best, near)
     if sensor.kind == "distance":
         return [best.distance]
     if sensor.kind == "segment":
