@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.errors import DescriptionError, SimulationError, UnknownNameError
+from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 MODEL = """
@@ -74,6 +74,8 @@ def test_the_values_are_those_of_the_file():
 def test_a_mocap_body_is_fixed_to_the_world():
     with pytest.raises(DescriptionError, match="no joints, and the world as its parent"):
         zw.Body("a", joint=zw.Revolute("j"), mass=1, inertia=(1, 1, 1), mocap=True)
+    with pytest.raises(DescriptionError, match="home_pose, which is for bodies with mocap=True only"):
+        zw.Body("a", home_pose=((0, 0, 0), (1, 0, 0, 0)))
     with pytest.raises(DescriptionError, match="has no mocap bodies"):
         zw.with_mocap_parameters(zw.Mechanism(bodies=(zw.Body("a"),)))
     pose = ("b", (0, 0, 0), (1, 0, 0, 0))
@@ -109,3 +111,39 @@ def test_reactions_in_a_mechanism_with_a_mocap_body():
     mass = mechanism.bodies[1].mass
     expected = mass * (9.81 - 0.3 * found.acceleration[0])
     np.testing.assert_allclose(found.joints["h"].force, (0, 0, expected), atol=1e-9)
+
+
+LEASH = """<mujoco><option gravity="0 0 0" tolerance="1e-15"/><worldbody>
+  <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30"><site name="h" pos=".1 0 0"/></body>
+  <body name="b" pos=".3 0 0"><joint name="j" axis="0 1 0"/>
+    <geom size=".1" pos=".5 0 0" mass="1" contype="0" conaffinity="0"/><site name="s" pos=".5 0 0"/></body>
+  </worldbody><tendon><spatial name="t" {tendon}><site site="h"/><site site="s"/></spatial></tendon>
+  <equality>{equality}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tendon": "", "equality": '<tendon tendon1="t"/>'},
+        {"tendon": 'limited="true" range="0 .8"', "equality": ""},
+        {"tendon": 'frictionloss=".5"', "equality": ""},
+    ],
+    ids=["equality", "limit", "friction"],
+)
+def test_a_tendon_on_a_moved_mocap_body_keeps_its_length_and_inverse_weight_at_home(parts, tmp_path):
+    text = LEASH.format(**parts)
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("leash.xml", text=text)
+    data, (moved, values) = mujoco.MjData(model), zw.with_mocap_parameters(m)
+    data.mocap_pos[0], data.mocap_quat[0], data.qvel[:] = (0.9, 0, 0.8), (0.8, 0.6, 0, 0), 0.3
+    mujoco.mj_forward(model, data)
+    params = dict(zip(values, np.hstack([data.mocap_pos, data.mocap_quat]).ravel().tolist(), strict=True))
+    placed = zw.Mechanism.from_json(moved.to_json()).subs(params)
+    found = zw.constrained_dynamics(placed, data.qpos, data.qvel, [0])
+    assert found.acceleration == pytest.approx(data.qacc, rel=1e-9)
+    assert np.array(found.rows.R) == pytest.approx(data.efc_R, rel=1e-9)
+    q, v, _ = zw.compile(moved).step(data.qpos, data.qvel, [0], params=params)
+    mujoco.mj_step(model, data)
+    assert (q, v) == (pytest.approx(data.qpos, abs=1e-12), pytest.approx(data.qvel, abs=1e-9))
+    with pytest.raises(FormatError, match="the home_pose of body 'hand'"):
+        zw.write_mjcf(placed, tmp_path / "placed.xml")
+    assert zw.write_mjcf(moved.subs(values), tmp_path / "home.xml")

@@ -21,6 +21,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
+from zwang.mechanism.mocap import with_home_poses
 from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
@@ -46,6 +47,7 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
     """Inverse weights of a mechanism's bodies, generalised velocities and tendons in its home
     configuration.
     """
+    mechanism = with_home_poses(mechanism)
     tree, q = mechanism.tree, exact_array(mechanism.home or mechanism.neutral)
     kinematics, inverse = Kinematics(tree, q), inverse_mass_matrix(mechanism, q)
     bodies: dict[str, tuple[Any, Any]] = {"world": (0, 0)}
@@ -71,6 +73,7 @@ def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:
     bodies = {"world": (0, 0)} | {body.name: (0, 0) for body in mechanism.bodies}
     found = {}
     if mechanism.tendons:
+        mechanism = with_home_poses(mechanism)
         found = _tendons(
             mechanism, Kinematics(mechanism.tree, exact_array(mechanism.home or mechanism.neutral))
         )

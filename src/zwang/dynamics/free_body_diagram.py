@@ -103,7 +103,7 @@ def _freed_body(body: Body, pose: Pose) -> Body:
     joint = (*translations, Ball(f"{body.name} turn", armature=1))
     return replace(
         body, joint=joint, parent="world", position=tuple(pose.p), orientation=tuple(map(tuple, pose.R)),
-        inertia=(0, 0, 0), unchecked_inertia=True, mocap=False,
+        inertia=(0, 0, 0), unchecked_inertia=True, mocap=False, home_pose=None,
     )  # fmt: skip
 
 

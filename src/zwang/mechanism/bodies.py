@@ -67,6 +67,8 @@ class Body:
         weight is 1 / mass; by default, `simple_bodies` decides.
     mocap: whether the pose may be prescribed from outside, see `zw.with_mocap_parameters`; only for a body
         without joints whose parent is the world.
+    home_pose: of a mocap body, its position [m] and orientation in the home configuration, where the lengths
+        and inverse weights of tendons are computed; by default its pose. `zw.with_mocap_parameters` sets it.
     sleep: whether the kinematic tree of the body may sleep, if the options enable "sleep"; see
         `zwang.mechanism.sleep_policy`. Only for the first body with joints.
     Raises DescriptionError for a negative mass, or an inertia that is not physically consistent (negative
@@ -86,6 +88,7 @@ class Body:
     unchecked_inertia: bool = False
     simple: bool | None = None
     mocap: bool = False
+    home_pose: tuple[Vector3, Matrix3] | None = None
     sleep: Literal["auto", "never", "allowed", "init"] = "auto"
 
     def __post_init__(self):
@@ -106,6 +109,8 @@ class Body:
             )
         put(self, "position", vector(self.position, 3, f"position of {where}"))
         put(self, "orientation", orientation_of(self.orientation, f"orientation of {where}"))
+        if self.home_pose is not None:
+            put(self, "home_pose", self._checked_home_pose(where))
         put(self, "geometry", _shapes(self.geometry, where))
         if self.density is not None:
             mass, com, inertia = mass_properties(self.geometry, self.density, where)
@@ -118,6 +123,15 @@ class Body:
         put(self, "inertia", matrix3(inertias.inertia_matrix(self.inertia, where), f"inertia of {where}"))
         if not self.unchecked_inertia:
             inertias.check_inertia(self.mass, self.inertia, where)
+
+    def _checked_home_pose(self, where: str) -> tuple[Vector3, Matrix3]:
+        if not self.mocap or self.home_pose is None:
+            raise DescriptionError(f"{where} has a home_pose, which is for bodies with mocap=True only")
+        position, orientation = self.home_pose
+        return (
+            vector(position, 3, f"position in home_pose of {where}"),
+            orientation_of(orientation, f"orientation in home_pose of {where}"),
+        )
 
     @property
     def joints(self) -> tuple[MovingJoint, ...]:

@@ -39,7 +39,9 @@ def with_mocap_parameters(mechanism: Mechanism, keyframe: str | None = None) -> 
 
     The values are the `params` of compiled functions and of `zw.simulate`. They may differ from world to
     world and from call to call of `step`, so that a body follows a measured motion; its velocity counts as
-    zero, as in MuJoCo. Raises DescriptionError for a mechanism without mocap bodies, and UnknownNameError.
+    zero, as in MuJoCo. The lengths and inverse weights of tendons in the home configuration remain those of
+    the poses in the description, the `home_pose` of the bodies. Raises DescriptionError for a mechanism
+    without mocap bodies, and UnknownNameError.
     """
     moved = [body for body in mechanism.bodies if body.mocap]
     if not moved:
@@ -68,7 +70,22 @@ def _with_symbols(body: Body) -> Body:
     square: Any = sum((a * a for a in q), start=0)
     one = np.array(IDENTITY)
     R = one + (from_quaternion(q) - one) / square
-    return replace(body, position=(x, y, z), orientation=tuple(map(tuple, R)))
+    home = body.home_pose or (body.position, body.orientation)
+    return replace(body, position=(x, y, z), orientation=tuple(map(tuple, R)), home_pose=home)
+
+
+def with_home_poses(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with its mocap bodies at their home poses."""
+    if all(body.home_pose is None for body in mechanism.bodies):
+        return mechanism
+    return mechanism.replace(bodies=[_at_home(body) for body in mechanism.bodies])
+
+
+def _at_home(body: Body) -> Body:
+    if body.home_pose is None:
+        return body
+    position, orientation = body.home_pose
+    return replace(body, position=position, orientation=orientation, home_pose=None)
 
 
 def moved_mocap_bodies(mechanism: Mechanism, poses: Iterable[tuple[str, Any, Any]]) -> list[str]:

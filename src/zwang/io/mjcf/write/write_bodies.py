@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from zwang.io.mjcf.write.mjcf_output import (
     DEFAULT,
     WRAPPED,
@@ -71,6 +73,8 @@ class _BodyWriter:
             home = self.out.mechanism.home or self.out.mechanism.neutral
             q = home[self.out.mechanism.joint(free.name).q]
             pose = {"pos": unless(tuple(q[:3]), (0, 0, 0)), "quat": unless(tuple(q[3:]), (1, 0, 0, 0))}
+        if body.home_pose is not None and any(tendon.path for tendon in self.out.mechanism.tendons):
+            self._note_home_pose(body, body.home_pose)
         not_simple = body.simple is False and body.name in self.by_rule
         node = XmlElement(
             "body",
@@ -88,6 +92,19 @@ class _BodyWriter:
             node.children.append(self.inertials[body.name])
         self.fill(node, body.name, body.geometry)
         return node
+
+    def _note_home_pose(self, body: Body, home_pose: Any) -> None:
+        """Note a home pose that is not the pose of the body."""
+        home, here = (
+            np.array([*position, *np.ravel(orientation)], float)
+            for position, orientation in (home_pose, (body.position, body.orientation))
+        )
+        if not np.allclose(home, here, rtol=0, atol=1e-9):
+            self.out.notes.unsupported(
+                f"the home_pose of body {body.name!r}",
+                "MuJoCo computes the lengths and inverse weights of tendons at home with the mocap bodies at "
+                "their poses in the file",
+            )
 
     def fill(self, node: XmlElement, body: str, geometry: Any) -> None:
         """Append the geoms and sites of a body."""
