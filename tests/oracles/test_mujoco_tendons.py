@@ -223,3 +223,33 @@ def test_a_tendon_whose_length_no_joint_changes_has_no_force(path, attributes, e
     for _ in range(3):
         mujoco.mj_step(model, data)
     np.testing.assert_allclose(worlds.q[8], data.qpos, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'limited="true" range="0 .05"',
+        'frictionloss=".5"',
+        'stiffness="20" springlength=".1" armature=".5"',
+    ],
+    ids=["limit", "friction", "spring and armature"],
+)
+def test_a_tendon_without_length_at_home_has_a_direction(attributes):
+    """MuJoCo's direction of a segment without length is (1, 0, 0), so that the inverse weight is not 0."""
+    text = f"""<mujoco><option tolerance="1e-15"/><worldbody><site name="w"/><body><joint type="slide"/>
+      <joint type="slide" axis="1 0 1"/><geom size=".1" mass="1" contype="0" conaffinity="0"/>
+      <site name="s"/></body></worldbody>
+      <tendon><spatial {attributes}><site site="w"/><site site="s"/></spatial></tendon></mujoco>"""
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("point.xml", text=text)
+    data = mujoco.MjData(model)
+    for q in ((0, 0), (0.06, 0.01)):
+        data.qpos[:], data.qvel[:] = q, (0.3, 0.2)
+        mujoco.mj_forward(model, data)
+        found = zw.constrained_dynamics(m, data.qpos, data.qvel, [0, 0])
+        assert found.acceleration == pytest.approx(data.qacc, abs=1e-9)
+        assert np.array(found.rows.R) == pytest.approx(data.efc_R, rel=1e-9)
+    mujoco.mj_resetData(model, data)
+    q = zw.compile(m).rollout(data.qpos, data.qvel, np.zeros(2), steps=100)[0]
+    for _ in range(100):
+        mujoco.mj_step(model, data)
+    assert q[-1] == pytest.approx(data.qpos, abs=1e-9)

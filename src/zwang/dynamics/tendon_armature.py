@@ -71,7 +71,7 @@ def _jacobian(kinematics: Kinematics, tendon: TendonInertia) -> np.ndarray:
     total = np.array(J)
     for segment in tendon.segments:
         # dl = n . (J_last - J_first) dq
-        _, n = _direction(kinematics, segment)
+        *_, n = _direction(kinematics, segment)
         ends = [kinematics.placement_jacobian(x)[:3] for x in (segment.first, segment.last)]
         total = total + n @ (ends[1] - ends[0]) / segment.divisor
     return total
@@ -81,20 +81,24 @@ def _bias_acceleration(kinematics: Kinematics, tendon: TendonInertia) -> Any:
     """Jdot v, the second derivative of the length at zero generalised acceleration."""
     total: Any = 0
     for segment in tendon.segments:
-        # l'' = n . d'' + (|d'|^2 - (n . d')^2) / |d|
-        distance, n = _direction(kinematics, segment)
+        # l'' = n . d'' + (|d'|^2 - (n . d')^2) / |d|, and as in MuJoCo without the second term if d = 0
+        apart, distance, n = _direction(kinematics, segment)
         velocities = [kinematics.placement_velocity(x)[:3] for x in (segment.first, segment.last)]
         accelerations = [kinematics.placement_bias_acceleration(x)[:3] for x in (segment.first, segment.last)]
         d_dot, d_ddot = velocities[1] - velocities[0], accelerations[1] - accelerations[0]
         along = n @ d_dot
-        total = total + (n @ d_ddot + divide(d_dot @ d_dot - along * along, distance)) / segment.divisor
+        turning = where(apart, divide(d_dot @ d_dot - along * along, distance), 0)
+        total = total + (n @ d_ddot + turning) / segment.divisor
     return total
 
 
-def _direction(kinematics: Kinematics, segment: TendonSegment) -> tuple[Any, np.ndarray]:
-    """Length [m] of a segment and the unit vector along it; 1 and zero where its ends coincide."""
+def _direction(kinematics: Kinematics, segment: TendonSegment) -> tuple[Any, Any, np.ndarray]:
+    """Whether the ends of a segment are apart, its length [m] and the unit vector along it; 1 and (1, 0, 0)
+    where its ends coincide.
+    """
     d = kinematics.placement_pose(segment.last).p - kinematics.placement_pose(segment.first).p
     square = d @ d
     apart = less(TINY * TINY, square)
     distance = sqrt(where(apart, square, 1.0))
-    return distance, np.array([where(apart, divide(x, distance), 0) for x in d])
+    n = [where(apart, divide(x, distance), e) for x, e in zip(d, (1, 0, 0), strict=True)]
+    return apart, distance, np.array(n)

@@ -210,12 +210,18 @@ def _wrapped(
 
 
 def distance_and_direction(first: np.ndarray, last: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Distance of two points, and the unit vector (3,) from the first to the last; 0 where they coincide."""
+    """Distance of two points, and the unit vector (3,) from the first to the last.
+
+    Where they coincide, the distance is 0, and the vector (1, 0, 0) stands for the direction, which does not
+    exist there: so the inverse weight of a tendon that has no length in the home configuration is not 0.
+    Source: MuJoCo, `mju_normalize3`.
+    """
     d = last - first
     square = d @ d
     apart = less(TINY * TINY, square)
     distance = sqrt(where(apart, square, 1.0))
-    return where(apart, distance, 0.0), np.array([where(apart, divide(x, distance), 0) for x in d])
+    n = [where(apart, divide(x, distance), e) for x, e in zip(d, (1, 0, 0), strict=True)]
+    return where(apart, distance, 0.0), np.array(n)
 
 
 def _strand(strands: MutableArray, number: Any) -> tuple[np.ndarray, np.ndarray]:
