@@ -13,6 +13,7 @@ import pytest
 import zwang as zw
 from tests.io.round_trip import (
     assert_equal,
+    close,
     loaded,
     rewritten,
 )
@@ -245,3 +246,20 @@ def test_the_inputs_keep_their_order(tmp_path):
         forces=(zw.Wrench("a", (1, 2, 3), axes="body", input="push"), zw.Motor("motor", "j")),
     )
     assert_equal(m, rewritten(m, tmp_path))
+
+
+def test_a_weld_of_two_points_of_one_body_is_written_between_sites(tmp_path):
+    """MuJoCo reads no weld of a body with itself."""
+    text = """<mujoco><worldbody><body name="b"><freejoint/><geom size=".1"/><site name="s" pos=".1 0 0"/>
+      <site name="u" pos="0 .1 0" euler="10 20 30"/></body></worldbody>
+      <equality><weld name="w" site1="s" site2="u" torquescale=".7"/></equality></mujoco>"""
+    mechanism = zw.load("one.xml", text=text)
+    again = rewritten(mechanism, tmp_path)
+    models = mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
+    data = [mujoco.MjData(model) for model in models]
+    for model, d in zip(models, data, strict=True):
+        mujoco.mj_forward(model, d)
+    close(data[1].efc_pos, data[0].efc_pos, "residuals")
+    found, original = again.constraints[0], mechanism.constraints[0]
+    close(found.orientation, original.orientation, "orientation")
+    assert replace(found, orientation=original.orientation) == original

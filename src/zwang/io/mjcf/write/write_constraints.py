@@ -12,6 +12,7 @@ from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import mocap_groups
+from zwang.mechanism.numbers import IDENTITY
 from zwang.mechanism.sensors import ContactSensor, Sensor
 
 PAIR = ContactPair("", ("", ""))
@@ -41,17 +42,7 @@ def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> XmlElement:
             }
             return XmlElement("connect", {**common, **sites})
         case Weld():
-            return XmlElement(
-                "weld",
-                {
-                    **common,
-                    "body1": out.name("body", c.a),
-                    "body2": out.name("body", c.b),
-                    "relpose": (*c.position, *to_quaternion(c.orientation).tolist()),
-                    "anchor": c.anchor,
-                    "torquescale": c.torque_scale,
-                },
-            )
+            return XmlElement("weld", {**common, **_weld_ends(out, c), "torquescale": c.torque_scale})
     kind = "joint" if isinstance(c, JointCoupling) else "tendon"
     return XmlElement(
         kind,
@@ -62,6 +53,21 @@ def _equality(out: MjcfOutput, c: Any, common: dict[str, Any]) -> XmlElement:
             "polycoef": (*c.coefficients, *[0] * (5 - len(c.coefficients))),
         },
     )
+
+
+def _weld_ends(out: MjcfOutput, c: Weld) -> dict[str, Any]:
+    """The attributes of a weld's ends: bodies, or sites on one body, which MJCF does not weld to itself."""
+    if c.a != c.b:
+        return {
+            "body1": out.name("body", c.a),
+            "body2": out.name("body", c.b),
+            "relpose": (*c.position, *to_quaternion(c.orientation).tolist()),
+            "anchor": c.anchor,
+        }
+    return {
+        "site1": out.site_at(c.a, c.position, c.orientation, f"{c.name} a".strip()),
+        "site2": out.site_at(c.b, c.anchor, IDENTITY, f"{c.name} b".strip()),
+    }
 
 
 def contact_nodes(out: MjcfOutput, sensors: Iterable[Sensor] = ()) -> list[XmlElement]:
