@@ -11,7 +11,7 @@ import pytest
 import zwang as zw
 from zwang.dynamics.ellipsoid_drag import ellipsoid_slope, ellipsoid_wrench
 from zwang.dynamics.generalised_forces import passive_forces
-from zwang.errors import DescriptionError
+from zwang.errors import DescriptionError, LoadWarning
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 XML = """<mujoco><option timestep="0.002" wind="0.5 -1 2" integrator="{integrator}" {fluid}>{flag}</option>
@@ -201,3 +201,43 @@ def test_the_derivatives_at_rest_are_the_limits_of_differences(integrator):
     differences = [(after(d) - after(-d)) / (2 * h) for d in h * np.eye(3)]
     np.testing.assert_allclose(found.A[3:, 3:], np.transpose(differences), atol=1e-7)
     assert not found.switching
+
+
+@pytest.mark.parametrize(
+    ("kinds", "values"),
+    [
+        (["mass"], {"m_b": 2.5}),
+        (["com"], {"c_b_x": 0.3, "c_b_y": 0.1, "c_b_z": 0}),
+        (["com", "inertia", "mass"], {"m_b": 1.5, "c_b_x": 0.3, "c_b_y": 0.1, "c_b_z": 0}),
+    ],
+)
+def test_the_box_of_a_fluid_follows_the_symbols_of_its_body(kinds, values):
+    """As in MuJoCo, whose box is that of `body_mass`, `body_ipos` and `body_inertia`."""
+    text = """<mujoco><option density="800" viscosity=".1"/><worldbody><body name="b"><joint type="slide"/>
+      <joint axis="0 1 0"/><inertial pos=".1 0 0" euler="20 30 40" mass="1" diaginertia=".02 .03 .04"/>
+      </body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    if "inertia" in kinds:
+        model.body_inertia[1] *= 2
+        with pytest.warns(LoadWarning, match=r"boxes around 'b' follow .* their axes do not"):
+            m = zw.load("b.xml", text=text, symbolic=kinds)
+        I = 2 * np.array(read_mjcf("b.xml", text=text).bodies[0].inertia)
+        values = values | {f"I_b_{'xyz'[i]}{'xyz'[j]}": I[i, j] for i in range(3) for j in range(i, 3)}
+    else:
+        m = zw.load("b.xml", text=text, symbolic=kinds)
+    model.body_mass[1] = values.get("m_b", 1)
+    model.body_ipos[1] = [values.get(f"c_b_{x}", at) for x, at in zip("xyz", (0.1, 0, 0), strict=True)]
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = (0.1, 0.2), (0.8, 1.5)
+    mujoco.mj_forward(model, data)
+    m = zw.Mechanism.from_json(m.to_json())
+    found = zw.compile(m).forward_dynamics(data.qpos, data.qvel, [0, 0], params=values)
+    assert found == pytest.approx(data.qacc, rel=1e-9)
+
+
+def test_a_box_of_its_own_stays_where_the_mass_is_a_symbol():
+    body = zw.Body("b", zw.Free("f"), mass=2, inertia=(0.1, 0.1, 0.1))
+    drag = zw.FluidDrag("b", (1, 2, 3), density=1)
+    text = zw.Mechanism("m", [body], forces=[drag]).to_json()
+    assert zw.load("b.json", text=text, symbolic=["mass"]).forces == (drag,)

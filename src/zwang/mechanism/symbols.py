@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from zwang.errors import ParameterError
+from zwang.errors import LoadWarning, ParameterError
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.force_elements import Damper
+from zwang.mechanism.force_elements import Damper, FluidDrag
+from zwang.mechanism.inertia_box import with_inertia_of
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant, symbol
 
@@ -21,15 +23,41 @@ def with_symbolic_parameters(mechanism: Mechanism, kinds: Sequence[str]) -> Mech
     "mass": m_BODY; "com": c_BODY_x, _y, _z; "inertia": I_BODY_xx ... _yz; of every body that moves and has
     mass. "damping": d_JOINT of every damper; "friction": f_JOINT of every joint with friction; "gravity": g,
     with the direction unchanged.
+    The box of a fluid that has the inertia of a body, as in MJCF files, follows the symbols of the body. Its
+    axes do not, of which a LoadWarning warns for "inertia".
     Raises ParameterError for another kind.
     """
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise ParameterError(f"symbolic contains {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+    changed = mechanism
     for kind in kinds:
-        mechanism = KINDS[kind](mechanism)
-    return mechanism
+        changed = KINDS[kind](changed)
+    return _with_inertia_boxes(mechanism, changed)
+
+
+def _with_inertia_boxes(before: Mechanism, mechanism: Mechanism) -> Mechanism:
+    """The mechanism with the boxes of fluids that have the inertia of the bodies `before` with that of its
+    own.
+    """
+    forces, turned = list(mechanism.forces), []
+    for k, drag in enumerate(forces):
+        if not isinstance(drag, FluidDrag):
+            continue
+        old, body = before.body(drag.body), mechanism.body(drag.body)
+        forces[k] = with_inertia_of(drag, old, body)
+        if forces[k] is not drag and body.inertia != old.inertia:
+            turned.append(body.name)
+    if turned:
+        warnings.warn(
+            "symbolic contains 'inertia': the sides of the fluid's boxes around "
+            f"{', '.join(map(repr, turned))} follow the symbols, and their axes do not; the drag is that "
+            "of inertias that keep their principal axes",
+            LoadWarning,
+            stacklevel=5,
+        )
+    return mechanism if forces == list(mechanism.forces) else mechanism.replace(forces=forces)
 
 
 def _bodies(change: Callable[[Body], dict[str, Any]]) -> Callable[[Mechanism], Mechanism]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from zwang.io.mjcf.inertia_box import SMALLEST, inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.pid_plugins import PidPlugin
@@ -22,6 +21,7 @@ from zwang.mechanism.force_elements import (
     Muscle,
     Spring,
 )
+from zwang.mechanism.inertia_box import SMALLEST, inertia_box
 from zwang.mechanism.numbers import Names
 
 TRANSMISSION, DYNAMICS, GAIN, BIAS, JOINT, GEOM = (
@@ -137,8 +137,9 @@ def _drags(source: MjcfModel) -> list[Force]:
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, m.body_iquat[i])
         drag = FluidDrag(
-            source.name("body", i), inertia_box(m.body_mass[i], m.body_inertia[i]), float(m.opt.density),
-            float(m.opt.viscosity), zeroed(m.body_ipos[i]), rotation.reshape(3, 3), zeroed(m.opt.wind),
+            source.name("body", i), inertia_box(float(m.body_mass[i]), m.body_inertia[i].tolist()),
+            float(m.opt.density), float(m.opt.viscosity), zeroed(m.body_ipos[i]), rotation.reshape(3, 3),
+            zeroed(m.opt.wind),
         )  # fmt: skip
         found.append(drag)
     return found

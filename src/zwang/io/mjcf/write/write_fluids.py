@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from zwang.io.export_notes import ExportNotes
-from zwang.io.mjcf.inertia_box import SMALLEST, TOLERANCE, is_inertia_box
 from zwang.io.mjcf.mujoco_library import mujoco
 from zwang.io.mjcf.write.mjcf_output import INVISIBLE, MjcfOutput, pose_attributes
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.force_elements import EllipsoidDrag, FluidDrag
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
+from zwang.mechanism.inertia_box import SMALLEST, TOLERANCE, is_inertia_box
 from zwang.mechanism.mechanism import Mechanism
 
 Drag = FluidDrag | EllipsoidDrag
