@@ -259,6 +259,43 @@ def test_the_force_of_the_knife_edge_is_the_multiplier():
     assert value == pytest.approx(found.forces["knife_edge"].item(), rel=1e-10)
 
 
+def test_a_weld_of_two_rotors_adds_their_inertias_and_transmits_the_torque():
+    I, J = sp.symbols("I J", positive=True)
+    bodies = [
+        Body(name, Revolute(name, axis=(0, 0, 1)), inertia=(1, 1, x)) for name, x in (("a", I), ("b", J))
+    ]
+    m = Mechanism("rotors", bodies, forces=[zw.Motor("T", "a")],
+                  constraints=[zw.Weld("clutch", "a", "b")])  # fmt: skip
+    for form in ("auto", "cse"):
+        e = equations(m, ["a"], form=form)
+        (T,) = e.symbols.inputs.values()
+        assert e.mass_matrix == sp.Matrix([[I + J]]) and e.right_hand_side == sp.Matrix([T])
+        (multiplier,) = e.multipliers["clutch"].subs(e.u_dot[0], T / (I + J))
+        assert sp.simplify(multiplier / 2 + J * T / (I + J)) == 0  # the row is half the angular velocity
+    assert zw.check_equations(m, [(I + J) * sp.Symbol("a_ddot") - T], ["a"])
+
+
+def test_the_equations_of_a_loop_closed_by_a_weld_are_those_of_its_rows():
+    """The weld's rows in equations contain no quaternion, those of constrained dynamics do."""
+    X, Y, Z, I = (1, 0, 0), (0, 1, 0), (0, 0, 1), sp.Symbol("I", positive=True)
+    plate = Body("plate", (zw.Prismatic("x", X), zw.Prismatic("y", Y), Revolute("th", Z)), mass=1,
+                 com=(0.1, 0.2, 0), inertia=(1, 1, I))  # fmt: skip
+    arm = Body("arm", Revolute("p", Z), mass=1, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+    hand = Body("hand", Revolute("r", Z), "arm", (0.5, 0, 0), mass=0.4, com=(0.2, 0.1, 0), inertia=(1, 1, 1))
+    weld = zw.Weld("w", "hand", "plate", (0.1, 0.2, 0), (0.8, 0, 0, 0.6), (0.05, 0, 0), torque_scale=0.7)
+    m = Mechanism("arm", (plate, arm, hand), gravity=(0, -9.81, 0), constraints=(weld,))
+    numeric = m.subs({"I": 0.2})
+    q, v = zw.assemble(numeric, [0.5, 0.1, -1.2, 0.3, 0.4], [0, 0, 0, 1.1, -0.7])
+    rows = zw.constrained_dynamics(numeric, q, v, np.zeros(5), coordinate_reduction=True)
+    e = equations(m, ["p", "r"], form="cse")
+    values = {"I": 0.2, **dict(zip(m.coordinate_names, q, strict=True)), "p_dot": v[3], "r_dot": v[4]}
+    mass, right = e.evaluate(values)
+    np.testing.assert_allclose(np.linalg.solve(mass, right), rows.acceleration[3:], rtol=1e-10)
+    values |= {"p_ddot": rows.acceleration[3], "r_ddot": rows.acceleration[4]}
+    forces = e.multipliers["w"].xreplace({s: values[s.name] for s in e.multipliers["w"].free_symbols})
+    np.testing.assert_allclose(np.array(forces, float)[:, 0], rows.forces["w"][[0, 1, 5]], rtol=1e-10)
+
+
 def test_pandas_mass_matrix_is_printed_on_two_pages(tmp_path):
     c = case("robot_dynamics", "F_panda")
     (tmp_path / "panda.urdf").write_text(c["parameters"]["urdf"])

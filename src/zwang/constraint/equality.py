@@ -155,9 +155,7 @@ def _weld(context: RowContext, c: Weld) -> Violation:
     s, *e = to_quaternion_generic(Rb @ a.pose.R @ np.array(c.orientation))
     e = np.array(e)
     quaternion_rate = (s * np.eye(3, dtype=int) - skew(e)) / 2
-    w_b = Rb @ b.velocity[3:]
-    w = Rb @ (a.velocity - b.velocity)[3:]
-    w_dot = Rb @ (a.bias - b.bias)[3:] - cross(w_b, w)
+    w, w_dot = _relative_rotation(a, b)
     s_dot, e_dot = -(w @ e) / 2, quaternion_rate @ w
     bias = quaternion_rate @ w_dot + (s_dot * w + cross(w, e_dot)) / 2
     J = np.concatenate([a.J[:3] - b.J[:3], c.torque_scale * (quaternion_rate @ Rb @ (a.J[3:] - b.J[3:]))])
@@ -168,6 +166,27 @@ def _weld(context: RowContext, c: Weld) -> Violation:
         for _ in range(3)
     ]
     return Violation(r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), inverse_weight)
+
+
+def closed_weld(context: RowContext, c: Weld, scale: Any) -> tuple[np.ndarray, np.ndarray]:
+    """J (6, nv) and bias acceleration Jdot v (6,) of a weld that is closed, without case distinctions: where
+    its violation is zero, s = 1 and e = 0, so that the rotation rows are torque_scale w / 2.
+
+    scale: torque_scale / 2, as a scalar of the backend.
+    """
+    a, b = _loop_end(context, c.a, c.position), _loop_end(context, c.b, c.anchor)
+    J = np.concatenate([a.J[:3] - b.J[:3], scale * (b.pose.R.T @ (a.J[3:] - b.J[3:]))])
+    return J, np.concatenate([(a.bias - b.bias)[:3], scale * _relative_rotation(a, b)[1]])
+
+
+def _relative_rotation(a: LoopEnd, b: LoopEnd) -> tuple[np.ndarray, np.ndarray]:
+    """Angular velocity w (3,) of a relative to b and its derivative at zero generalised acceleration, in b's
+    axes.
+    """
+    Rb = b.pose.R.T
+    w_b = Rb @ b.velocity[3:]
+    w = Rb @ (a.velocity - b.velocity)[3:]
+    return w, Rb @ (a.bias - b.bias)[3:] - cross(w_b, w)
 
 
 def _joint_coupling(context: RowContext, c: JointCoupling) -> Violation:

@@ -12,6 +12,7 @@ import sympy as sp
 from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
+from zwang.symbolic.closed_rows import closed_rows
 from zwang.symbolic.expression_forms import mechanism_in_scalars
 from zwang.symbolic.sympy_backend import substitute_in
 from zwang.symbolic.sympy_types import free_symbols_in
@@ -104,10 +105,10 @@ def _assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray
 
 
 def numeric_rows(numbers: Mechanism, q: np.ndarray) -> np.ndarray:
-    """A (k, nv) of all hard constraints, in numbers."""
+    """A (k, nv) of all hard constraints, in numbers; see `closed_rows`."""
     if not hard_constraints(numbers):
         return np.zeros((0, numbers.nv))
-    return np.array(velocity_level_rows_at(numbers, q, TIME)[0], dtype=float)
+    return np.array(closed_rows(numbers, q, np.zeros(numbers.nv, int), TIME).A, dtype=float)
 
 
 def rank(A: np.ndarray) -> int:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.dual import derivative_along
-from zwang.constraint.hard import all_velocity_level_rows, hard_constraints
+from zwang.constraint.hard import hard_constraints
 from zwang.constraint.independent_velocities import IndependentVelocity, velocity_row
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
+from zwang.symbolic.closed_rows import closed_rows
 from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.expression_forms import map_expressions
 from zwang.symbolic.numeric_probe import (
@@ -159,7 +160,7 @@ def velocity_reduction(
         [A_near[kept], *[velocity_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
     ).astype(float)
     order = pivots(K_near)
-    known = all_velocity_level_rows(mechanism, q, np.zeros(nv, int), t)
+    known = closed_rows(mechanism, q, np.zeros(nv, int), t)
     k, m = len(kept), len(speeds)
     K = np.concatenate([known.A[kept], _velocity_rows(mechanism, speeds, q)])
     right = np.zeros((k + m, m + 1), int).astype(object)
@@ -169,7 +170,7 @@ def velocity_reduction(
     V, v0 = solved[:, :m], solved[:, m]
     v = V @ np.asarray(u) + v0
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
-    b = all_velocity_level_rows(mechanism, q, v, t).b[kept] if k else np.zeros(0, int)
+    b = closed_rows(mechanism, q, v, t).b[kept] if k else np.zeros(0, int)
     _, S_rate = derivative_along(lambda x: _velocity_rows(mechanism, speeds, x[:-1]) @ v, [*q, t], rates)
     v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
     V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, order), V)
@@ -199,11 +200,7 @@ def _transformation_rate(
 
     def stacked(x: Any) -> np.ndarray:
         S = _velocity_rows(mechanism, speeds, x[:-1])
-        return (
-            np.concatenate([all_velocity_level_rows(mechanism, x[:-1], zero, x[-1]).A[kept], S])
-            if kept
-            else S
-        )
+        return np.concatenate([closed_rows(mechanism, x[:-1], zero, x[-1]).A[kept], S]) if kept else S
 
     _, K_rate = derivative_along(stacked, *motion)
     return solve_exactly(K, -(K_rate @ V), order)
