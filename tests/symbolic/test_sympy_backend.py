@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
+import zwang as zw
 from zwang import scalar
 from zwang.dynamics.crba import crba, mass_matrix_from_jacobians
-from zwang.errors import LoadError, ParameterError
+from zwang.errors import DescriptionError, LoadError, ParameterError
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.joints import Revolute
 from zwang.mechanism.mechanism import Mechanism
@@ -125,3 +126,22 @@ def test_symbols_are_listed_and_zero_is_seen():
     assert scalar.symbols_of(x * y) == {x, y}
     assert scalar.is_zero(x - x) and not scalar.is_zero(x)
     assert sympy_backend.symbol("q").is_real
+
+
+@pytest.mark.parametrize("kind", ["Integral", "Sum", "Derivative", "Subs"])
+def test_unevaluated_operations_are_refused_and_act_once_evaluated(kind):
+    """A bead on the curve y = 4 x^2 at x = 1/4, with the slope 2: x'' = -g slope / (1 + slope^2)."""
+    s = sp.Symbol("s")
+    curve: sp.Basic = {
+        "Integral": sp.Integral(8 * s, (s, 0, x)),
+        "Sum": sp.Sum(4 * s * x**2, (s, 0, 1)),
+        "Derivative": sp.Derivative(4 * x**3 / 3, x),
+        "Subs": sp.Subs(4 * s * s, s, x),
+    }[kind]
+    with pytest.raises(DescriptionError, match=f"'curve'.* unevaluated {kind}.*doit"):
+        zw.Holonomic("curve", y - curve)
+    bead = zw.Body("b", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=(0, 1, 0))), mass=2)
+    m = zw.Mechanism(
+        "bead", [bead], gravity=(0, -10, 0), constraints=[zw.Holonomic("curve", y - curve.doit())]
+    )
+    assert zw.constrained_dynamics(m, [0.25, 0.25], [0, 0], [0, 0]).acceleration == pytest.approx([-4, -8])

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, cast
 
 import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 
@@ -86,10 +87,14 @@ UNREAL = {
     -sp.oo: "is infinite",
     sp.zoo: "is infinite",
 }
+BINDING = ExprWithLimits, sp.Derivative, sp.Subs, sp.Lambda  # their variables are no symbols of a formula
 
 
 def unreal_part(x: sp.Basic) -> str:
-    """Why an expression cannot be a real finite number; "" if it can. Repeated parts are inspected once."""
+    """Why an expression cannot be evaluated as a real finite number; "" if it can.
+
+    Repeated parts are inspected once.
+    """
     if not isinstance(x, sp.Expr):
         return "is a condition, true or false"
     pending: list[sp.Basic] = [x]
@@ -98,6 +103,8 @@ def unreal_part(x: sp.Basic) -> str:
         part = pending.pop()
         if part in UNREAL:
             return UNREAL[part]
+        if isinstance(part, BINDING):
+            return f"contains an unevaluated {part.func.__name__} (evaluate it with .doit())"
         if part not in seen:
             seen.add(part)
             pending += part.args
