@@ -105,10 +105,10 @@ def test_of_constraints_that_say_the_same_the_first_carries_the_force():
     slides = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=(0, 1, 0)))
     rods = [zw.Distance(name, ("bob", (0, 0, 0)), ("world", (0, 0, 0)), L) for name in ("first", "second")]
     bob = zw.Body("bob", slides, mass=m, inertia=(1, 1, 1))
-    e = equations(
-        zw.Mechanism("bob", (bob,), gravity=(0, -g, 0), constraints=tuple(rods), home=(1, 0)), ["y"]
-    )
-    assert list(e.multipliers) == ["first"]
+    both = zw.Mechanism("bob", (bob,), gravity=(0, -g, 0), constraints=tuple(rods), home=(1, 0))
+    e = equations(both, ["y"])
+    assert {name: x.shape for name, x in e.multipliers.items()} == {"first": (1, 1), "second": (0, 1)}
+    assert "second" not in e.latex(report=True)
     known = {"m": 2.0, "L": 1.0, "g": 9.81, "x": 0.6, "y": -0.8, "y_dot": 0.3}
     M, r = e.evaluate(known)
     known["y_ddot"] = (r / M).item()
@@ -116,6 +116,10 @@ def test_of_constraints_that_say_the_same_the_first_carries_the_force():
     np.testing.assert_allclose(carried, 0, atol=1e-12)
     speed = 0.3**2 + (0.3 * 0.8 / 0.6) ** 2
     assert float_value(e.multipliers["first"][0], known) == pytest.approx(-2.0 * (9.81 * 0.8 + speed))
+    law = zw.CoulombFriction("rubbing", 0.3, constraint="second", sliding={"y": 1})
+    rubbing = equations(both.replace(constraints=(*rods, law)), ["y"])
+    with pytest.raises(ParameterError, match=r"N_second, .* of constraint 'second', .* redundant"):
+        rubbing.split_constraint_forces(known)
 
 
 def parallelogram(home):

@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 
 from zwang.algebra.dual import derivative_along
-from zwang.constraint.hard import nonideal_forces
+from zwang.constraint.hard import hard_constraints, nonideal_forces
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
@@ -244,10 +244,14 @@ class DerivedEquations:
 
     @cached_property
     def multipliers(self) -> dict[str, sp.Matrix]:
-        """Multipliers of the independent rows by constraint, in u_dot: M(q) v_dot + h - Q = A^T lambda."""
-        found: dict[str, list[Any]] = {}
+        """Multipliers of the independent rows by constraint, in u_dot: M(q) v_dot + h - Q = A^T lambda.
+
+        Of dependent rows the first are independent; a constraint all of whose rows depend on those of others
+        has an empty matrix (0, 1).
+        """
+        found: dict[str, list[Any]] = {c.name: [] for c in hard_constraints(self.mechanism)}
         for name, value in zip(self._reduction.names, self._lam, strict=True):
-            found.setdefault(name, []).append(value)
+            found[name].append(value)
         return {name: self._matrix(np.array(values, dtype=object)) for name, values in found.items()}
 
     @cached_property

@@ -64,8 +64,11 @@ class Equations(DerivedEquations):
     def split_constraint_forces(self, values: Mapping[Any, Any]) -> reactions.SplitForces:
         """The constraint forces on all bodies as numbers, with their ideal and non-ideal parts.
 
-        values: for all symbols, by symbol or by name; force magnitudes N_NAME that are not given are
-        computed.
+        values: for all symbols, by symbol or by name; the magnitudes N_NAME of the forces of constraints that
+        are not given are computed.
+        Raises ParameterError for a missing value, such as N_NAME of a joint with Coulomb friction, which is
+        that of the force of `zw.joint_reactions`, or of a redundant constraint, and SolveError where the
+        magnitudes do not converge.
         """
         return reactions.split_constraint_forces(self, values)
 

@@ -44,8 +44,8 @@ def split_constraint_forces(e: DerivedEquations, values: Mapping[Any, Any]) -> S
     """The constraint forces on all bodies as numbers, and their ideal and non-ideal parts.
 
     values: for all symbols, by symbol or by name; the magnitudes N_NAME of the forces of constraints that are
-    not given are computed, those of joints with friction must be given. The non-ideal part is
-    M B (B^T M B)^-1 B^T Q^c, the projector P_Bs without its square roots.
+    not given are computed, those of joints with friction and of redundant constraints must be given. The
+    non-ideal part is M B (B^T M B)^-1 B^T Q^c, the projector P_Bs without its square roots.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, IMECE 2021-72324, Eqs. 43-50.
     Raises ParameterError for a missing value, and SolveError where the magnitudes do not converge.
     """
@@ -76,7 +76,8 @@ def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[s
     """The magnitudes N_NAME of constraint forces that are not given, all by one fixed-point iteration, since
     the non-ideal force of one constraint may load another.
 
-    Raises ParameterError for that of a joint, and SolveError if the iteration does not converge.
+    Raises ParameterError for that of a joint or of a redundant constraint, and SolveError if the iteration
+    does not converge.
     """
     unknown = [name for name in e.symbols.force_magnitudes if f"N_{name}" not in known]
     for name in unknown:
@@ -84,6 +85,12 @@ def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[s
             raise ParameterError(
                 f"values has no N_{name}, the magnitude of the force of joint {name!r}, which is computed "
                 "for constraints only; give it, such as that of the force of zw.joint_reactions"
+            )
+        if not len(e.multipliers[name]):
+            raise ParameterError(
+                f"values has no N_{name}, the magnitude of the force of constraint {name!r}, whose rows are "
+                "all redundant, so that the equations do not determine it; give it, such as the norm of "
+                f"zw.constrained_dynamics(...).forces[{name!r}]"
             )
     if not unknown:
         return {}

@@ -93,7 +93,7 @@ def steps_of(e: DerivedEquations) -> list[DerivationStep]:
         DerivationStep("Potential energy", r"E_{\text{pot}}", e.potential_energy),
         DerivationStep("Step 5. Constraint forces on the bodies", r"\mathbf{Q}^c", e.constraint_forces),
         *(DerivationStep(f"Step 5. Multipliers of constraint {name}", rf"{MULTIPLIERS}_{{{k}}}", force)
-          for k, (name, force) in enumerate(e.multipliers.items(), 1)),
+          for k, (name, force) in enumerate(((n, f) for n, f in e.multipliers.items() if len(f)), 1)),
     ]  # fmt: skip
     return steps
 
