@@ -88,6 +88,32 @@ def test_the_view_before_a_step_has_the_activation_of_that_time():
         np.testing.assert_allclose(worlds.observation["f"], 10 * z, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_view_before_a_step_has_the_time_of_the_beginning_of_the_call(dtype):
+    """A body that a constant force accelerates: the mean velocity is that of the mean time, a = 3 m/s^2.
+
+    The symplectic Euler method is ahead by half a step.
+    """
+    body = zw.Body("b", zw.Prismatic("x", (1, 0, 0)), mass=1)
+    mechanism = zw.Mechanism("m", [body], gravity=(3, 0, 0))
+
+    def observed(s):
+        passed = s.time - s.before.time
+        gained = s.q("x") - s.before.q("x")
+        return {"time": [s.before.time, passed], "mean": 0.0 if s.is_initial else gained / passed}
+
+    worlds = zw.Worlds(mechanism, 3, step=0.01, observe=observed, dtype=dtype)
+    worlds.step(substeps=7)
+    worlds.reset([1])  # world 1 is 0.07 s behind
+    for substeps in (5, 1, 20):
+        t = worlds.time.copy()
+        worlds.step(substeps=substeps)
+        np.testing.assert_allclose(worlds.observation["time"][:, 0], t, rtol=1e-6)
+        np.testing.assert_allclose(worlds.observation["time"][:, 1], 0.01 * substeps, rtol=1e-4)
+        mean = 3 * ((t + worlds.time) / 2 + 0.005)
+        np.testing.assert_allclose(worlds.observation["mean"], mean, rtol=1e-4)
+
+
 @pytest.mark.parametrize("gravity", [-9.81, 9.81])
 def test_the_last_stage_of_the_call_before_has_the_control_of_its_step(gravity):
     """With contact, and without."""

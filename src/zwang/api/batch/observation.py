@@ -83,16 +83,16 @@ class ObservedState(NamedTuple):
         accelerations = m.nv if is_constrained(m) else 0
         nz = len(activations(m))
         stage = 1 + m.nq + m.nv + nz + len(control_names(m)) + accelerations if with_stage else 0
-        before = {"q before": m.nq, "v before": m.nv, "z before": nz, STAGE: stage, "stage before": stage}
-        return self.sizes | before
+        before = {"clock before": self.clock, "q before": m.nq, "v before": m.nv, "z before": nz}
+        return self.sizes | before | {STAGE: stage, "stage before": stage}
 
     def after_step(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *others: Any) -> dict[str, np.ndarray]:
-        """The observation of a state after a step. others: the parameters and commands, q, v and z before
-        the step, and the last stages of this and of the step before.
+        """The observation of a state after a step. others: the parameters and commands, the clock, q, v
+        and z before the step, and the last stages of this and of the step before.
         """
-        *given, q0, v0, z0, stage, stage0 = others
+        *given, clock0, q0, v0, z0, stage, stage0 = others
         m, named = self._substituted(given)
-        t = clock[0] * self.step.size
+        t, t0 = (x[0] * self.step.size for x in (clock, clock0))
 
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])
@@ -100,7 +100,7 @@ class ObservedState(NamedTuple):
             return self._view(m, (array[0], q, v, z, u), known_acceleration=a, **named)
 
         last, last0 = _once(stage_of, stage), _once(stage_of, stage0)
-        before = self._view(m, (t, q0, v0, z0, u), last_stage=last0, **named)
+        before = self._view(m, (t0, q0, v0, z0, u), last_stage=last0, **named)
         view = self._view(m, (t, q, v, z, u), before=before, last_stage=last, **named)
         values = observed_values(self.observe(view))
         self._check_layout(values)

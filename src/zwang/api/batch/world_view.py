@@ -29,8 +29,8 @@ class WorldView:
 
     The values are scalars and arrays of the backend that evaluates the observation: use arithmetic and the
     functions of `zwang.scalar`, and do not branch on values. time [s]. before: the view of the same world at
-    the beginning of the present call of `Worlds.step`; its time, control, parameters and commands are the
-    present ones. is_initial: whether the world has been reset and not stepped since; known when the
+    the beginning of the present call of `Worlds.step`; its control, parameters and commands are the present
+    ones. is_initial: whether the world has been reset and not stepped since; known when the
     observation is compiled, so that `if` may ask for it.
 
     Accelerations and forces of constraints and contacts are those of the present state under the present

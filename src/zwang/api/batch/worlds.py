@@ -61,7 +61,7 @@ from zwang.simulation.step_program import StepProgram
 SETTINGS = ("mechanism", "step_size", "integrator", "_observe", "_reduction", "_settings", "_first_commands")
 FIXED = ("mechanism", "count", "step_size", "integrator")
 STATE_ARRAYS = ("q", "v", "activation", "control")
-KEPT_BEFORE = ("q", "v", "z", STAGE)  # of the state at the beginning of a call, for observations
+KEPT_BEFORE = ("clock", "q", "v", "z", STAGE)  # of the state at the beginning of a call, for observations
 PROGRAMS = ("_layout", "_observation_after_step", "_observation_after_reset", "_present", "_step")
 
 
