@@ -271,6 +271,29 @@ def test_empty_parameters_equal_none(mechanism):
     np.testing.assert_array_equal(fast.forward_dynamics(*state, params={}), fast.forward_dynamics(*state))
 
 
+def test_functions_of_the_configuration_need_no_parameters():
+    """Their results are those of any values: no joint's motion along its velocities depends on a symbol."""
+    m, p = sp.symbols("m p", positive=True)
+    joints = (zw.Free("base"), zw.Screw("s", axis=(m, 0, 1), pitch=p), zw.Ball("b"))
+    bodies = [zw.Body("hull", joints[0], mass=m, inertia=(1, 1, 1))]
+    bodies += [
+        zw.Body(f"b{k}", j, "hull", (p, 0, 0), mass=1, inertia=(1, m, 1)) for k, j in enumerate(joints[1:])
+    ]
+    mechanism = zw.Mechanism("symbols", bodies)
+    fast, (q, v) = zw.compile(mechanism), random_state(mechanism.subs({"m": 1.1, "p": 0.3}), 3)[:2]
+    moved_on = fast.integrate_configuration(q, v, 0.4)
+    gained = fast.difference_configuration(moved_on, q)
+    for values in ({"m": 1.1, "p": 0.3}, {"m": 2.0, "p": 0.7}):
+        numeric = mechanism.subs(values)
+        np.testing.assert_allclose(moved_on, zw.integrate_configuration(numeric, q, v, 0.4), rtol=1e-12)
+        np.testing.assert_allclose(gained, zw.difference_configuration(numeric, moved_on, q), atol=1e-12)
+        assert np.array_equal(fast.integrate_configuration(q, v, 0.4, params=values), moved_on)
+        assert np.array_equal(fast.difference_configuration(moved_on, q, params=values), gained)
+    assert np.array_equal(fast.difference_configuration(moved_on, q, params={}), gained)
+    with pytest.raises(ParameterError, match="'m' has no value"):
+        fast.mass_matrix(q)
+
+
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda fast: pickle.loads(pickle.dumps(fast))])
 def test_a_copy_is_compiled_again(mechanism, again):
     fast, state = zw.compile(mechanism, dtype="float32", lanes=2), random_state(mechanism, 0)[:3]

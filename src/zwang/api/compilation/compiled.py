@@ -58,7 +58,8 @@ class CompiledMechanism(CompiledDerivatives):
     number of worlds, lanes and threads.
 
     Every method takes params={"m": value or array (...)}: a value for each symbol of the mechanism, or one
-    for each world. Methods raise ShapeError, with the name of the argument, and ParameterError, with the
+    for each world; `integrate_configuration` and `difference_configuration`, which depend on none, work
+    without. Methods raise ShapeError, with the name of the argument, and ParameterError, with the
     name of the symbol. Nonfinite inputs of a world lead to nonfinite results of that world only.
     """
 
@@ -178,14 +179,19 @@ class CompiledMechanism(CompiledDerivatives):
         self, q: ArrayLike, v: ArrayLike, dt: ArrayLike, *, params: Parameters | None = None
     ) -> np.ndarray:
         """Configuration after the time dt at constant velocities v; quaternions by their exponential."""
-        return self._call("integrate_configuration", (q, v, dt), params)
+        return self._call("integrate_configuration", (q, v, dt), self._any_values(params))
 
     @documented(BATCH)
     def difference_configuration(
         self, q1: ArrayLike, q0: ArrayLike, *, params: Parameters | None = None
     ) -> np.ndarray:
         """Velocities from q0 to q1 in one second: the inverse of `integrate_configuration`."""
-        return self._call("difference_configuration", (q1, q0), params)
+        return self._call("difference_configuration", (q1, q0), self._any_values(params))
+
+    def _any_values(self, params: Parameters | None) -> Parameters | None:
+        """Parameters of functions whose results depend on none: any values if they are not given."""
+        is_given = params is not None and not (isinstance(params, dict) and not params)
+        return params if is_given else dict.fromkeys(self.mechanism.symbols, 1.0) or None
 
     @documented(BATCH)
     def sensors(
