@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium
 import numpy as np
 import pytest
 
 import zwang.gym
 from tests.gym.test_vector_env import block_env
-from zwang.errors import ArgumentError, SimulationError
+from zwang.errors import ArgumentError, SimulationError, ZwangWarning
 from zwang.viewer.frame_renderer import FrameRenderer
 
 
@@ -34,6 +36,17 @@ def test_pictures_of_an_episode_are_collected():
     frames = env.render()
     assert len(frames) == 4 and all(frame.shape == (64, 64, 3) for frame in frames)
     assert not np.array_equal(frames[0], frames[3])
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, gymnasium.make_vec])
+def test_arguments_of_mujocos_renderer_are_reported_where_there_are_pictures(make):
+    given = {"camera_name": "no such camera", "default_camera_config": {"distance": 40.0}, "camera_id": None}
+    with pytest.warns(ZwangWarning, match="does not use default_camera_config and camera_name") as found:
+        make("zwang/InvertedPendulum-v5", render_mode="rgb_array", **given).close()
+    assert len([w for w in found if issubclass(w.category, ZwangWarning)]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ZwangWarning)
+        make("zwang/InvertedPendulum-v5", **given).close()
 
 
 def test_a_vector_environment_gives_a_picture_of_each_world():

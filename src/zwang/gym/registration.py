@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import registry
 
+from zwang.errors import ZwangWarning
 from zwang.gym.arm_tasks import INVERTED_DOUBLE_PENDULUM, INVERTED_PENDULUM, PUSHER, REACHER
 from zwang.gym.environment import Environment
 from zwang.gym.planar_tasks import HALF_CHEETAH, HOPPER, SWIMMER, WALKER2D
 from zwang.gym.rendering import ENV_MODES
 from zwang.gym.single_env import Env
 from zwang.gym.spatial_tasks import ANT, HUMANOID, HUMANOID_STANDUP
+from zwang.gym.task import RENDERING
 from zwang.gym.vector_env import VectorEnv
 
 TASKS = {
@@ -70,6 +74,7 @@ def task_env(task: str, *, dtype: str = "float64", **arguments: Any) -> Env:
     and height of `Env`.
     """
     drawing = {name: arguments.pop(name) for name in DRAWING if name in arguments}
+    _warn_of_renderer_arguments(task, arguments, drawing)
     return Env(task_environment(task, **arguments), dtype=dtype, **drawing)
 
 
@@ -83,4 +88,17 @@ def task_vector_env(task: str, **arguments: Any) -> VectorEnv:
     threads, copy, render_mode, width and height of `VectorEnv`.
     """
     own = {name: arguments.pop(name) for name in OWN_ARGUMENTS if name in arguments}
+    _warn_of_renderer_arguments(task, arguments, own)
     return VectorEnv(task_environment(task, **arguments), **own)
+
+
+def _warn_of_renderer_arguments(task: str, arguments: Mapping[str, Any], drawing: Mapping[str, Any]) -> None:
+    """Warn of arguments for MuJoCo's renderer where there are pictures, which they do not change."""
+    ignored = [name for name in RENDERING if arguments.get(name) is not None]
+    if ignored and drawing.get("render_mode") is not None:
+        warnings.warn(
+            f"zwang/{task}-v5 does not use {' and '.join(ignored)}, of MuJoCo's renderer: its own camera "
+            "follows the mechanism; leave these arguments out",
+            ZwangWarning,
+            stacklevel=3,
+        )

@@ -23,7 +23,7 @@ RENDERING = (
     "default_camera_config", "camera_id", "camera_name", "max_geom", "visual_options",
 )  # fmt: skip
 """The arguments of Gymnasium's environments that concern MuJoCo's renderer alone; they are accepted and not
-used.
+used, with a warning where there are pictures.
 """
 
 Arguments = SimpleNamespace
