@@ -276,6 +276,76 @@ def test_a_soft_torsion_spring_is_stable_and_a_turn_about_the_vertical_neutral()
     np.testing.assert_allclose(hanging.frequencies, [0, swing, swing], rtol=1e-6)
 
 
+def column_with_follower_force(load):
+    """Ziegler's column: two rods of length 1 on springs of stiffness 1, with the masses 2 and 1 at their
+    ends, and a force along the second rod.
+    """
+    axis, tip = (0, 1, 0), (0, 0, 1)
+    bodies = [
+        zw.Body("lower", zw.Revolute("a", axis), mass=2, com=tip),
+        zw.Body("upper", zw.Revolute("b", axis), "lower", tip, mass=1, com=tip),
+    ]
+    follower = zw.Wrench("upper", force=(0, 0, -load), point=tip, axes="body")
+    springs = [zw.Spring("a", 1), zw.Spring("b", 1)]
+    return zw.Mechanism("column", bodies, gravity=(0, 0, 0), forces=[*springs, follower])
+
+
+@pytest.mark.parametrize("load", [1.5, 2.04, 2.2])
+def test_a_follower_force_makes_a_column_flutter(load):
+    """Ziegler (1952): flutter beyond P l / k = 7/2 - sqrt(2), without an equilibrium nearby."""
+    found = zw.robot.equilibrium(column_with_follower_force(load), [0.3, -0.2])
+    # in the angles from the vertical
+    M, K = np.array([[3, 1], [1, 1]]), np.array([[2 - load, load - 1], [-1, 1]])
+    expected = np.sqrt(np.linalg.eigvals(np.linalg.solve(M, K)).astype(complex))
+    np.testing.assert_allclose(found.q, 0, atol=1e-9)
+    assert found.converged and found.stable is (load < 2.0857)
+    if found.stable:
+        np.testing.assert_allclose(found.frequencies, np.sort(expected.real), rtol=1e-7)
+    else:
+        assert abs(expected.imag).min() > 0.1 and np.isnan(found.frequencies).all()
+
+
+def test_at_the_critical_follower_force_the_stiffness_does_not_decide():
+    found = zw.robot.equilibrium(column_with_follower_force(3.5 - np.sqrt(2)), [0, 0])
+    # both omega^2 are the square root of det K / det M = 1/2
+    assert found.stable is None
+    np.testing.assert_allclose(found.frequencies, 0.5**0.25, rtol=1e-4)
+
+
+@pytest.mark.parametrize("moment, stiffness", [(25, 12), (4, 10), (4, -1)])
+def test_a_moment_about_a_fixed_axis_couples_two_axes_one_way(moment, stiffness):
+    """Q = (0, T sin a) of a moment about the vertical on a joint about x and one about y, by virtual work."""
+    bodies = [
+        zw.Body("a", zw.Revolute("a", (1, 0, 0)), mass=0, inertia=(0.5,) * 3),
+        zw.Body("b", zw.Revolute("b", (0, 1, 0)), "a", mass=1, inertia=(1, 1, 1)),
+    ]
+    springs = [zw.Spring("a", 10), zw.Spring("b", stiffness)]
+    m = zw.Mechanism("gimbal", bodies, gravity=(0, 0, 0), forces=springs)
+    found = zw.robot.equilibrium(m, [0, 0], loads=[("b", (0, 0, 0, 0, 0, moment))])
+    np.testing.assert_allclose(found.stiffness, [[10, 0], [-moment, stiffness]], atol=1e-8)
+    squares = np.sort([10 / 1.5, stiffness])
+    assert found.stable is bool(squares[0] > 0)
+    np.testing.assert_allclose(found.frequencies, np.sqrt(np.where(squares > 0, squares, np.nan)), rtol=1e-7)
+
+
+def test_frequencies_under_follower_forces_are_those_of_the_linear_model():
+    m = column_with_follower_force(0.9)
+    third = zw.Body("third", zw.Revolute("c", (1, 1, 0)), "upper", (0, 0, 1), mass=1, com=(0, 0, 0.5))
+    side = zw.Body("side", zw.Revolute("d", (1, 0, 0)), "third", mass=0.5, com=(0, 0.3, 0.4))
+    push = zw.Wrench("side", force=(0.1, 0.2, -0.3), torque=(0.1, 0, 0.2), axes="body")
+    m = m.replace(
+        bodies=[*m.bodies, third, side],
+        forces=[*m.forces, push, zw.Spring("c", 2), zw.Spring("d", 1)],
+        constraints=[zw.JointCoupling("gear", "d", "a", (0, -0.5))],
+    )
+    found = zw.robot.equilibrium(m)
+    assert found.converged and found.stable and len(found.frequencies) == 3
+    assert np.abs(found.stiffness - found.stiffness.T).max() > 0.1
+    poles = zw.linearize(m, found.q, np.zeros(m.nv)).poles
+    frequencies = np.sort(poles.imag[poles.imag > 0])
+    np.testing.assert_allclose(found.frequencies, frequencies, rtol=1e-6)
+
+
 @given(torque=st.floats(-9, 9))
 def test_a_torque_holds_the_pendulum_aside(torque):
     """sin(angle) = tau / (m g l)."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import eig
 
 from zwang.api.arguments import validation
 from zwang.deprecation import renamed_attributes
@@ -205,12 +206,16 @@ class Equilibrium:
     """An equilibrium: a configuration q (nq,) at which the virtual work vanishes.
 
     converged: whether `residual` [N m, N], the largest remaining generalised force, is within the tolerance.
-    stable: True if the potential has a strict minimum, False if it decreases along some direction, None if
-    the stiffness is singular, to the error of the differences by which it is found, and so does not decide.
-    stiffness (k, k): derivative of the generalised forces along the allowed displacements, with opposite
-    sign. velocity_transformation (nv, k): v = B u, whose columns are the allowed displacements.
-    frequencies (k,): natural frequencies [rad/s] of small vibrations, 0 for neutral modes and nan for
-    unstable ones.
+    stable: whether small vibrations, without damping, stay small: the omega^2 of K x = omega^2 M x are real
+    and positive. With a potential, that is its strict minimum. False if one is negative (divergence) or a
+    pair is complex (flutter), None if the stiffness does not decide, to the error of the differences by which
+    it is found: if it is singular, or, without a potential, if two omega^2 are equal.
+    stiffness (k, k): K, derivative of the generalised forces along the allowed displacements, with opposite
+    sign. It is not symmetric where forces have no potential, such as forces in the axes of a body, and
+    moments on bodies that turn about several axes. velocity_transformation (nv, k): v = B u, whose columns
+    are the allowed displacements.
+    frequencies (k,): natural frequencies [rad/s] of small vibrations in the order of Re omega^2, 0 for
+    neutral modes and nan for unstable ones.
     iterations: their number.
     """
 
@@ -241,9 +246,10 @@ def equilibrium(
     the largest remaining generalised force, default 1e-9. iterations: their largest number, default 200.
 
     The eigenvalues of the stiffness are replaced by their absolute values, so that each step decreases the
-    potential and leads away from unstable equilibria, unless the start is one. Joint limits, friction and
-    contacts do not act; loops, couplings and `Holonomic` constraints do, unless the description or the
-    options switch them off.
+    potential and leads away from unstable equilibria, unless the start is one. Forces without a potential
+    may act; the steps then are Newton's where the eigenvalues have positive real parts. Joint limits,
+    friction and contacts do not act; loops, couplings and `Holonomic` constraints do, unless the description
+    or the options switch them off.
     Raises DescriptionError if the loops do not close near the start, and for a constraint of velocities or
     one that depends on the time.
     Source: Fu, ME331, Section 11, "Holonomic Constraints and Virtual Work"; Dauphin et al. (2014) for the
@@ -264,13 +270,22 @@ def equilibrium(
         residual = float(np.abs(force).max()) if len(force) else 0.0
         if residual <= tolerance or iteration == iterations or not np.isfinite(residual):
             break
-        # dq = N |K|^-1 f
-        values, axes = np.linalg.eigh(K)
-        positive = np.maximum(np.abs(values), 1e-6 * max(np.abs(values).max(), 1e-12))
-        step = N @ (axes @ ((axes.T @ force) / positive))
+        step = N @ _newton_step(K, force)
         step *= min(1.0, LARGEST_STEP / max(np.abs(step).max(), 1e-300))
         q = system.closed(system.stepped(q, step))
     return _equilibrium(system, q, residual, tolerance, N, K, iteration)
+
+
+def _newton_step(K: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """|K|^-1 f by the symmetric part of K, or K^-1 f where forces have no potential and all eigenvalues of K
+    have positive real parts.
+    """
+    values, axes = np.linalg.eigh(_symmetric(K))
+    least = 1e-6 * max(np.abs(values).max(), 1e-12)
+    # with a potential, K - K^T comes from the force on rotations of ball and free joints, and is no larger
+    if np.abs(K - K.T).max() > np.abs(force).max() and np.linalg.eigvals(K).real.min() > least:
+        return np.linalg.solve(K, force)
+    return axes @ ((axes.T @ force) / np.maximum(np.abs(values), least))
 
 
 @dataclass(frozen=True)
@@ -356,7 +371,7 @@ class _StaticSystem:
 
         columns = [(balance(step * n) - balance(-step * n)) / (2 * step) for n in N.T]
         K = -N.T @ np.stack(columns, axis=1) if columns else np.zeros((0, 0))
-        return N, N.T @ F, (K + K.T) / 2
+        return N, N.T @ F, K
 
 
 def _equilibrium(
@@ -372,27 +387,59 @@ def _equilibrium(
     B = system.B(q) @ N
     M = B.T @ _floats(crba(system.m.tree, q)) @ B
     L = np.linalg.inv(np.linalg.cholesky(M)) if len(M) else M
-    squares, modes = np.linalg.eigh(L @ K @ L.T)
-    errors = _errors_of_squares(system, q, B, K, squares, np.abs(L.T @ modes))
-    neutral, unstable = np.abs(squares) <= errors, squares < -errors
-    stable = False if unstable.any() else None if neutral.any() else True
-    frequencies = np.sqrt(np.where(unstable, np.nan, np.where(neutral, 0.0, np.abs(squares))))
+    other = system.linearised(q, 2 * DIFFERENCE_STEP)[2]
+    E = _stiffness_errors(system, q, B, other - K)
+    if (np.abs(K - K.T) <= E + E.T + residual).all():
+        K, E = _symmetric(K), _stiffness_errors(system, q, B, _symmetric(other - K))
+        squares, modes = np.linalg.eigh(L @ K @ L.T)
+        errors = _errors_of_squares(E, squares, L.T @ modes, L.T @ modes)
+        coincident = False
+    else:
+        squares, modes, left, condition = _modes_without_potential(L @ K @ L.T)
+        errors = _errors_of_squares(E, squares, L.T @ modes, L.T @ left)
+        # the error of a double omega^2 is the square root of that of the matrix
+        scale = max(np.abs(squares).max(), np.finfo(float).tiny)
+        errors = errors / np.maximum(condition, np.sqrt(errors / scale))
+        apart = np.abs(squares[:, None] - squares) + np.diag(np.full(len(squares), np.inf))
+        coincident = bool((apart <= errors[:, None] + errors).any())
+    neutral = np.abs(squares) <= errors
+    unstable = (np.real(squares) < -errors) | (np.abs(np.imag(squares)) > errors)
+    stable = False if unstable.any() else None if neutral.any() or coincident else True
+    frequencies = np.sqrt(np.where(unstable, np.nan, np.where(neutral, 0.0, np.abs(np.real(squares)))))
     return Equilibrium(q, residual <= tolerance, residual, stable, K, B, frequencies, iterations)
 
 
-def _errors_of_squares(
-    system: _StaticSystem, q: np.ndarray, B: np.ndarray, K: np.ndarray, squares: np.ndarray, x: np.ndarray
-) -> np.ndarray:
-    """Bounds (k,) of the errors of omega^2 = x^T K x; x (k, k): the absolute values of the modes, in
-    columns with x^T M x = 1.
+def _symmetric(K: np.ndarray) -> np.ndarray:
+    return (K + K.T) / 2
 
-    The columns of K are differences of forces over twice `DIFFERENCE_STEP`. A stiff mode leaves the errors of
-    soft ones as they are.
+
+def _modes_without_potential(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The eigenvalues (k,) of A in the order of their real parts, right and left eigenvectors x, y of length
+    1 in columns, and |y^H x| (k,), to whose inverse the errors of the eigenvalues are proportional.
+
+    Source: Golub, Van Loan, Matrix Computations (2013), Section 7.2.2.
     """
-    other = system.linearised(q, 2 * DIFFERENCE_STEP)[2]
-    of_step = STEP_FACTOR * ((np.abs(other - K) @ x) * x).sum(axis=0)
-    of_forces = (np.abs(B).T @ _column_rounding(system, q) @ x) * x.sum(axis=0)
-    return of_step + of_forces + EIGENVALUE_ROUNDING * np.abs(squares).max(initial=0.0)
+    squares, left, modes = (np.asarray(x, dtype=complex) for x in eig(A, left=True, right=True))
+    order = np.lexsort((np.imag(squares), np.real(squares)))
+    squares, left, modes = squares[order], left[:, order], modes[:, order]
+    return squares, modes, left, np.abs((left.conj() * modes).sum(axis=0))
+
+
+def _errors_of_squares(E: np.ndarray, squares: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Bounds (k,) of the errors of omega^2 = y^T K x, for bounds E (k, k) of the errors of K and modes in the
+    columns of x and y. A stiff mode leaves the errors of soft ones as they are.
+    """
+    of_stiffness = ((E @ np.abs(x)) * np.abs(y)).sum(axis=0)
+    return of_stiffness + EIGENVALUE_ROUNDING * np.abs(squares).max(initial=0.0)
+
+
+def _stiffness_errors(
+    system: _StaticSystem, q: np.ndarray, B: np.ndarray, of_double_step: np.ndarray
+) -> np.ndarray:
+    """Bounds (k, k) of the errors of the stiffness, whose columns are differences of forces over twice
+    `DIFFERENCE_STEP`. of_double_step (k, k): its change with the double step.
+    """
+    return STEP_FACTOR * np.abs(of_double_step) + (np.abs(B).T @ _column_rounding(system, q))[:, None]
 
 
 def _column_rounding(system: _StaticSystem, q: np.ndarray) -> np.ndarray:
