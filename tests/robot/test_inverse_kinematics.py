@@ -125,6 +125,17 @@ def test_random_poses_of_an_arm_are_reached_within_limits(name):
     assert (solution.q >= limits[:, 0]).all() and (solution.q <= limits[:, 1]).all()
 
 
+@pytest.mark.parametrize("tolerance", [(1e-6, 1e-2), (1e-2, 1e-6)])
+def test_converged_solutions_are_within_both_tolerances(tolerance):
+    """By products of matrices; q of the smallest weighted error may have one of its errors beyond them."""
+    limits = [(-2.9, 2.9), (-1.7, 1.7), (-2.9, 2.9), (-3, -0.1), (-2.9, 2.9), (0, 3.7), (-2.9, 2.9)]
+    R, p = dh.pose("panda", np.random.default_rng(1).uniform(*np.array(limits).T, (10_000, 7)))
+    solution = zw.robot.solve_ik(dh.arm("panda", limits), "tip", (R, p), tolerance=tolerance)
+    position, orientation = dh.errors("panda", solution.q, R, p)
+    assert solution.converged.all()
+    assert position.max() < tolerance[0] + 1e-12 and orientation.max() < tolerance[1] + 1e-9
+
+
 def test_a_solution_does_not_depend_on_the_batch():
     limits = np.array(dh.table("panda")["qlim"])
     R, p = dh.pose("panda", np.random.default_rng(5).uniform(*limits.T, (40, 7)))

@@ -91,9 +91,10 @@ class Settings(NamedTuple):
 class SearchState(NamedTuple):
     """State of a search.
 
-    q: the current iterate. best: the best q so far, with its cost E and its residuals [m] and [rad]. last:
-    the previous E. predicted: the decrease of E that the linear model predicted for the last step. mu: the
-    damping factor. iterations: their number. status: RUNNING, CONVERGED or STAGNATED.
+    q: the current iterate. best: the converged q, otherwise that of the smallest E so far, with its cost E
+    and its residuals [m] and [rad]. last: the previous E. predicted: the decrease of E that the linear model
+    predicted for the last step. mu: the damping factor. iterations: their number. status: RUNNING, CONVERGED
+    or STAGNATED.
     """
 
     q: Any
@@ -205,7 +206,9 @@ def iterate(
     weights = row_weights(problem, errors.linear)
     e = errors.e * weights
     cost = e @ e / 2
-    better = cost < s.cost
+    converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)
+    # E weighs positions against angles, so that it may be larger at the first iterate within both tolerances
+    better = logical_or(converged, cost < s.cost)
     # the damping factor: 4 mu after a rejected step, 2 mu after a poor one, else mu / 2
     refine = settings.refine > 0.5
     rejected = logical_and(refine, cost > s.cost)
@@ -215,7 +218,7 @@ def iterate(
     J = without_blocked_columns(problem, s.q, error_jacobian(problem, poses, s.q) * weights[:, None], e)
     step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
     predicted = (J @ step) @ e
-    status = _status(s, settings, errors, cost, mu, step, predicted)
+    status = _status(s, settings, converged, cost, mu, step, predicted)
     stepped = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
     ended = status > 0.5
     return SearchState(
@@ -233,10 +236,9 @@ def iterate(
 
 
 def _status(
-    s: SearchState, settings: Settings, errors: Errors, cost: Any, mu: Any, step: np.ndarray, predicted: Any
+    s: SearchState, settings: Settings, converged: Any, cost: Any, mu: Any, step: np.ndarray, predicted: Any
 ) -> Any:
     """CONVERGED within the tolerances, STAGNATED by the criterion of the settings, otherwise RUNNING."""
-    converged = logical_and(errors.position < settings.position, errors.orientation < settings.orientation)
     far = cost > STAGNATION_COST
     slow = logical_and(cost >= s.last, s.iterations >= STAGNATION_ITERATIONS)
     no_progress = logical_and(far, logical_or(_largest(step) < SMALLEST_STEP, slow))
