@@ -444,6 +444,9 @@ def test_rotation_vector_of_a_matrix(angle):
         ({"part": "pose"}, zw.errors.ShapeError, "4x4 matrix"),
         ({"components": ("u",)}, zw.errors.DescriptionError, "x, y, z, rx, ry, rz"),
         ({"q0": (0, 0, 0)}, zw.errors.ShapeError, r"\(2,\)"),
+        ({"q0": np.zeros((4, 3))}, zw.errors.ShapeError, r"\(2,\) or \(\.\.\., 2\)"),
+        ({"q0": np.zeros((4, 2)), "targets": np.ones((5, 3))}, zw.errors.ShapeError, r"or \(5, 2\)"),
+        ({"q0": np.zeros((5, 2)), "targets": np.ones((5, 3)), "path": True}, zw.errors.ShapeError, "first"),
         ({"tolerance": 0}, zw.errors.DescriptionError, "positive"),
         ({"tolerance": np.inf}, zw.errors.DescriptionError, "finite"),
         ({"method": "newton", "alpha": np.nan}, zw.errors.StateError, "alpha of iteration 1 is nan"),
@@ -484,6 +487,20 @@ def test_limits_of_almost_a_revolution_do_not_restrict_the_search():
 def test_an_empty_batch_has_an_empty_solution(method):
     solution = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method)
     assert solution.q.shape == (0, 2) and solution.converged.shape == solution.reason.shape == (0,)
+    started = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method, q0=np.zeros((0, 2)))
+    assert started.q.shape == (0, 2)
+    if method == "lm":
+        path = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), path=True)
+        assert path.q.shape == (0, 2) and path.reason.shape == path.residual.position.shape == (0,)
+
+
+def test_one_target_has_a_solution_from_each_start():
+    """The elbow bends to the side where it starts."""
+    starts = np.array([[(0.5, 1.0), (2.3, -1.0)], [(0.6, 1.2), (2.2, -1.2)], [(0.5, 2), (2, -2)]])
+    solution = zw.robot.solve_ik(dh.two_link(), "tip", TARGET, q0=starts, restarts=0)
+    assert solution.q.shape == starts.shape and solution.converged.all()
+    np.testing.assert_array_equal(solution.q[..., 1] > 0, starts[..., 1] > 0)
+    np.testing.assert_allclose(solution.q[1:], np.broadcast_to(solution.q[:1], (2, 2, 2)), atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -78,8 +78,9 @@ def solve_ik(
     part="orientation", R alone.
     method: "lm", Levenberg-Marquardt with joint limits and restarts (default); "newton" (or
     "jacobian_inverse") and "transpose" (or "jacobian_transpose"), the classical iterations without restarts.
-    q0 (nq,) or (..., nq): the start, or the name of a keyframe, or a dictionary of coordinates by name, of
-    which the others are those at home; by default the middle between the joint limits.
+    q0 (nq,) or (..., nq): the start, or that of each target, or several starts of one target; or the name of
+    a keyframe, or a dictionary of coordinates by name, of which the others are those at home; by default the
+    middle between the joint limits.
     part: "pose", "position" or "orientation"; by default what the targets contain.
     components: instead of a part, some of "x y z rx ry rz". axes: the axes of the components, "world"
     (default) or "body", those of the frame.
@@ -101,9 +102,9 @@ def solve_ik(
     turn by the shortest rotation.
     null_space_objective: instead, a function of q (nq,) that returns velocities (nv,) to follow in the null
     space, written with the functions of `zwang.scalar`; see `away_from_singularities`.
-    path: whether the targets form a sequence, in which each search starts from the solution before, without
-    restarts. threads: by default one for each core. compiled: False evaluates the same algorithm on floats,
-    which is slow.
+    path: whether the targets form a sequence, in which each search starts from the solution before, the first
+    from q0 (nq,), without restarts. threads: by default one for each core. compiled: False evaluates the same
+    algorithm on floats, which is slow.
 
     Closed loops, couplings and `Holonomic` constraints that act and affect the frames are satisfied; their
     violation is part of the residual, where that of a formula counts as a position. Constraints of
@@ -128,8 +129,8 @@ def solve_ik(
         IdentityKey(m), tasks, names, characteristic_length, limits,
         _objective(m, posture, null_space_objective), threads, compiled,
     )  # fmt: skip
-    batch, count = _batch(given)
-    start = _start(m, functions.problem, q0, batch, count)
+    start, batch = _start(m, functions.problem, q0, _batch(given), path)
+    count = len(start)
     options = SearchOptions(
         method=method,
         tolerance=_pair(tolerance),
@@ -238,25 +239,36 @@ def _arrays(target: PoseTarget, task: IKTask, count: int) -> list[np.ndarray]:
     return [np.ascontiguousarray(np.broadcast_to(x, (count, *x.shape[1:]))) for x in found if x is not None]
 
 
-def _batch(given: list[PoseTarget]) -> tuple[tuple[int, ...], int]:
-    """The shape of the batch and the number of its targets."""
+def _batch(given: list[PoseTarget]) -> tuple[int, ...]:
+    """The shape of the batch of targets."""
     batches = {target.batch for target in given if target.batch}
     if len(batches) > 1:
         raise ShapeError(f"the frames' targets are batches of different shapes: {sorted(batches)}")
-    batch = next(iter(batches), ())
-    return batch, int(np.prod(batch, dtype=int))
+    return next(iter(batches), ())
 
 
-def _start(m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], count: int) -> np.ndarray:
-    """The start of every target (N, nq)."""
+def _start(
+    m: Mechanism, problem: Problem, q0: Any, batch: tuple[int, ...], path: bool
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The start of every target (N, nq), and the shape of the batch: that of the targets, or for one target
+    that of q0.
+    """
+    count = int(np.prod(batch, dtype=int))
     if q0 is None:
-        return np.tile(JointLimits.of(problem.coordinates, m).middle, (count, 1))
+        return np.tile(JointLimits.of(problem.coordinates, m).middle, (count, 1)), batch
     q = validation.real_values(validation.coordinates(m, q0, "q0"), "q0")
     if q.ndim <= 1:
-        return np.tile(validation.configuration(m, q), (count, 1))
-    if q.shape != (*batch, m.nq):
-        raise ShapeError(f"q0 must have the shape ({m.nq},) or {(*batch, m.nq)}; its shape is {q.shape}")
-    return np.array([validation.configuration(m, row) for row in q.reshape(-1, m.nq)])
+        return np.tile(validation.configuration(m, q), (count, 1)), batch
+    if path:
+        raise ShapeError(
+            f"q0 of a path must have the shape ({m.nq},), since each search starts from the solution before; "
+            f"its shape is {q.shape}: give the start of the first target"
+        )
+    if q.shape != (*(batch or q.shape[:-1]), m.nq):
+        wide = (*batch, m.nq) if batch else f"(..., {m.nq})"
+        raise ShapeError(f"q0 must have the shape ({m.nq},) or {wide}; its shape is {q.shape}")
+    rows = [validation.configuration(m, row) for row in q.reshape(-1, m.nq)]
+    return np.array(rows, dtype=float).reshape(-1, m.nq), q.shape[:-1]
 
 
 def _pair(tolerance: float | tuple[float, float]) -> tuple[float, float]:
