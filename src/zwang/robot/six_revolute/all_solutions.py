@@ -60,7 +60,8 @@ def all_ik_solutions(
     A general arm has up to 16 solutions, found by elimination to a generalised eigenvalue problem, from each
     joint of the closed chain in turn; an arm whose last three axes meet in a point up to 8, found in closed
     form. All are refined by Newton's method, and those whose residual by forward kinematics is below 1e-10
-    are returned, for a target out of reach none. Joint limits are reported, not applied.
+    rad and 1e-10 of the length of the chain are returned, for a target out of reach none. Joint limits are
+    reported, not applied.
     Raises UnknownNameError for an unknown frame, DescriptionError for another kind of arm, ShapeError and
     StateError for the target.
     Source: Raghavan, Roth (1993), Manocha, Canny (1994), Pieper (1968); see `zwang.robot.six_revolute`.
