@@ -77,6 +77,12 @@ def test_posture_of_second_priority_does_not_move_the_tool():
     assert plain.converged.all() and nearer.converged.all()
     before, after = (np.linalg.norm(s.q - rest, axis=1) for s in (plain, nearer))
     assert (after <= before + 1e-9).all() and (after < before - 0.01).mean() > 0.5
+    # within a few iterations too, which all priorities share
+    count = int(plain.iterations.max()) + 2
+    soon = whole_body_ik(m, (tool, posture), [(pose.R, pose.p), rest], q, iterations=count)
+    position, orientation = dh.errors("panda", soon.q, pose.R, pose.p)
+    assert soon.converged.all() and max(position.max(), orientation.max()) < 1e-6 + 1e-9
+    assert soon.iterations.max() == count
     # stationary: the posture's pull has no part in the null space of the free joints
     for x in nearer.q[:5]:
         limits = np.array(dh_limits())

@@ -54,6 +54,8 @@ PENALTY = 5.0  # nu of the merit, relative to the largest weight
 KEPT = 1e-8  # penalty of loops and distances within the tolerance
 SMALLEST_DECREASE = 1e-7  # a search ends at this relative change of the merit
 LARGEST_STEP = 0.5  # [rad, m]
+LOOP_TOLERANCE = 1e-6  # [m, rad] violation of loops and couplings
+DISTANCE_TOLERANCE = 1e-6  # [m] of distances to be kept
 
 
 class WholeBodySettings(NamedTuple):
@@ -66,12 +68,15 @@ class WholeBodySettings(NamedTuple):
 
 
 class WholeBodySearch(NamedTuple):
-    """State of a search: q and its merit, the damping mu, iterations, whether it has ended, and whether the
-    solver of a step failed.
+    """State of a search: q, its merit, and how many priorities it reaches; the last q that reaches the most,
+    and how many; the damping mu, iterations, whether it has ended, and whether the solver of a step failed.
     """
 
     q: Any
     merit: Any
+    reached: Any
+    best: Any
+    most_reached: Any
     mu: Any
     iterations: Any
     ended: Any
@@ -91,12 +96,18 @@ class TaskErrors(NamedTuple):
     costs: list[Any]
     penalty: Any
 
-    def are_within(self, settings: WholeBodySettings) -> Any:
-        """Whether all errors are within the tolerances."""
-        near = logical_and(
-            max_abs(self.position) <= settings.position, max_abs(self.orientation) <= settings.orientation
-        )
-        return logical_and(near, self.penalty <= KEPT)
+    def reached(self, problem: WholeBodyProblem, settings: WholeBodySettings) -> Any:
+        """How many priorities, from the first one on, have errors within the tolerances; 0 where loops or
+        distances are not.
+        """
+        total: Any = 0.0
+        so_far = logical_and(self.loops <= LOOP_TOLERANCE, self.collision <= DISTANCE_TOLERANCE)
+        for numbers in problem.priorities:
+            for number in numbers:
+                so_far = logical_and(so_far, self.position[number] <= settings.position)
+                so_far = logical_and(so_far, self.orientation[number] <= settings.orientation)
+            total = total + where(so_far, 1.0, 0.0)
+        return total
 
     def merit(self, count: int) -> Any:
         """The merit of the errors of the first `count` priorities."""
@@ -157,15 +168,16 @@ def search(
 ) -> WholeBodySearch:
     """Steps from `start` (nq,) until no step decreases the merit or the iteration limit is reached: first for
     the tasks of the first priority, until they are within the tolerances, then for all.
+
+    Where the search ends with fewer priorities within the tolerances than before, q is the last with more.
     """
     count, q = len(problem.priorities), within_limits(problem, start)
-    first = search_priorities(problem, q, targets, settings, 1)
+    first = search_priorities(problem, q, targets, settings, 1, 0.0)
     if count == 1:
         return first
-    last = search_priorities(problem, first.q, targets, settings, count)
-    return last._replace(
-        iterations=first.iterations + last.iterations, failed=logical_or(first.failed, last.failed)
-    )
+    last = search_priorities(problem, first.q, targets, settings, count, first.iterations)
+    q = select_array(last.reached < last.most_reached, last.best, last.q)
+    return last._replace(q=q, failed=logical_or(first.failed, last.failed))
 
 
 def search_priorities(
@@ -174,8 +186,9 @@ def search_priorities(
     targets: Sequence[TaskTarget],
     settings: WholeBodySettings,
     count: int,
+    iterations: Any,
 ) -> WholeBodySearch:
-    """The search for the tasks of the first `count` priorities."""
+    """The search for the tasks of the first `count` priorities, after a number of iterations."""
     tree = problem.mechanism.tree
 
     def running(s: WholeBodySearch) -> Any:
@@ -196,11 +209,17 @@ def search_priorities(
         mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED))
         unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
         stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING)
+        reached = errors.reached(problem, settings)
         if count == 1:
-            stationary = logical_or(stationary, logical_and(accepted, errors.are_within(settings)))
+            done = logical_and(reached > len(problem.priorities) - 0.5, errors.penalty <= KEPT)
+            stationary = logical_or(stationary, logical_and(accepted, done))
+        as_many = logical_and(accepted, reached >= s.most_reached)
         return WholeBodySearch(
             select_array(accepted, q, s.q),
             where(accepted, merit, s.merit),
+            where(accepted, reached, s.reached),
+            select_array(as_many, q, s.best),
+            where(as_many, reached, s.most_reached),
             mu,
             s.iterations + 1,
             logical_or(logical_not(usable), stationary),
@@ -209,7 +228,11 @@ def search_priorities(
 
     errors = task_errors(problem, start, targets)
     mu, never = INITIAL_DAMPING * errors.costs[0], 0.0 > 1.0
-    return while_loop(running, iterate, WholeBodySearch(start, errors.merit(count), mu, 0.0, never, never))
+    reached = errors.reached(problem, settings)
+    before = WholeBodySearch(
+        start, errors.merit(count), reached, start, reached, mu, iterations, never, never
+    )
+    return while_loop(running, iterate, before)
 
 
 def corrected(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget], count: int) -> np.ndarray:

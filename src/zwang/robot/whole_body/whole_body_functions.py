@@ -103,9 +103,10 @@ class WholeBodyFunctions:
             targets = completed_targets(problem, reference, self._by_task(flat))
             s = search(problem, start, targets, WholeBodySettings(*settings))
             errors = task_errors(problem, s.q, targets)
+            merit = errors.merit(len(problem.priorities))
             limited = at_a_limit(problem, s.q, LIMIT_TOLERANCE)
             metrics = (
-                errors.loops, errors.collision, s.merit, where(s.ended, 1.0, 0.0), s.iterations,
+                errors.loops, errors.collision, merit, where(s.ended, 1.0, 0.0), s.iterations,
                 where(s.failed, 1.0, 0.0), where(limited, 1.0, 0.0),
             )  # fmt: skip
             return SearchArrays(s.q, errors.position, errors.orientation, np.array(metrics))

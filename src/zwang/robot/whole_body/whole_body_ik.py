@@ -17,14 +17,12 @@ from zwang.robot.inverse_kinematics.ik_solution import Residual
 from zwang.robot.sampling import random_configurations
 from zwang.robot.task_space import configurations
 from zwang.robot.whole_body.differential_ik import DEFAULT_DAMPING, functions_of, problem_of
-from zwang.robot.whole_body.search import WholeBodySettings
+from zwang.robot.whole_body.search import DISTANCE_TOLERANCE, LOOP_TOLERANCE, WholeBodySettings
 from zwang.robot.whole_body.task_targets import TargetArrays, read_targets
 from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance, WeightedTask
 from zwang.robot.whole_body.whole_body_functions import SearchArrays, WholeBodyFunctions
 
 MOST = 1_000_000  # iterations, restarts
-LOOP_TOLERANCE = 1e-6  # [m, rad] violation of loops and couplings
-DISTANCE_TOLERANCE = 1e-6  # [m] of distances to be kept
 STEP_TOLERANCE = 1e-8  # [rad, m] a search ends at a step of this size
 RESULTS = ("loops", "collision", "merit", "ended", "iterations", "failed", "limited")
 
@@ -101,9 +99,12 @@ def whole_body_ik(
     steps. A target of None keeps what q0 has.
     q0: the start (nq,) or (..., nq), or by name as for `solve_ik`; by default the home configuration.
     tolerance: of the residuals, one number or (position [m], orientation [rad]), default 1e-6. iterations:
-    the limit for each start, default 100. restarts: further starts of the targets that have not converged,
-    default 0: random joint coordinates within their limits, drawn from `seed`, with the free joints and the
-    targets of q0. Among the results the one with the smallest weighted error counts.
+    the limit for each start and all priorities, default 100. restarts: further starts of the targets that
+    have not converged, default 0: random joint coordinates within their limits, drawn from `seed`, with the
+    free joints and the targets of q0. Among the results the one with the smallest weighted error counts.
+
+    Where the search for tasks of lower priority ends beyond the tolerance of higher ones, the last
+    configuration within it is returned.
 
     Returns a `WholeBodySolution`, which states for each target whether it converged, and otherwise the
     reason. Raises as `differential_ik`.
