@@ -195,6 +195,19 @@ def test_ignored_elements_are_noted(tmp_path: Path) -> None:
     assert any("2 x <gazebo>:" in note for note in notes)
 
 
+@pytest.mark.parametrize("kind", ["continuous", "planar", "floating"])
+def test_limits_of_joints_without_limits_are_noted_and_the_others_kept(tmp_path: Path, kind: str) -> None:
+    limit = '<axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="2" effort="3" jerk="9"/>'
+    m = loaded(tmp_path, pendulum(inside=limit, kind=kind))
+    joint = m.joints[0].joint
+    assert (joint.limits, joint.velocity_limit, joint.effort_limit) == (None, 2, 3)
+    notes = [note.what for note in m.report.of_kind("ignored")]
+    assert f"1 x lower and upper of <limit>: a {kind} joint has no limits in URDF" in notes
+    assert "1 x attribute 'jerk' of <limit>: without effect on the motion" in notes
+    plain = loaded(tmp_path, pendulum(inside=limit.replace('lower="-1" upper="1" ', ""), kind=kind))
+    assert not any("lower" in note.what for note in plain.report.of_kind("ignored"))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -213,7 +213,7 @@ class _Robot:
             return Fixed(name)
         settings = {**self._limits(joint, kind), **self._friction(joint)}
         if kind == "floating":
-            return Free(name, friction=settings.get("friction", 0))
+            return Free(name, **settings)
         return MOVING[kind](name, axis=self._axis(joint), **settings)
 
     def _axis(self, joint: Element) -> tuple[Any, ...]:
@@ -236,6 +236,8 @@ class _Robot:
             value = self._bound(element, name)
             if value is not None:
                 settings[key] = value
+        for name in [x for x in ("acceleration", "deceleration", "jerk") if x in element.attributes]:
+            self.findings.ignore(element, f"attribute {name!r} of <limit>: without effect on the motion")
         effort = settings.get("effort_limit", 0)
         if effort and kind in ("revolute", "continuous", "prismatic"):
             settings["actuator_range"] = (-effort, effort)
@@ -250,6 +252,8 @@ class _Robot:
         if kind in ("revolute", "prismatic"):
             lower, upper = element.number("lower", 0), element.number("upper", 0)
             settings["limits"] = self._ordered(element, lower, upper)
+        elif "lower" in element.attributes or "upper" in element.attributes:
+            self.findings.ignore(element, f"lower and upper of <limit>: a {kind} joint has no limits in URDF")
         return settings
 
     def _ordered(self, element: Element, lower: float, upper: float) -> tuple[float, float] | None:
