@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import io
 import itertools
 import math
+import os
+import random
 import types
+import weakref
+from dataclasses import dataclass
+from typing import Any
 
+import gymnasium
 import numpy as np
+import pandas as pd
 import pytest
 
 import zwang as zw
+import zwang.gym  # registers its environments
 from zwang.api.arguments.control_trial import ControlTrial
 
 SLED = zw.Mechanism(
@@ -82,9 +92,21 @@ class Gains:
         return {"push": -self.K[0] * q[0] - self.K[1] * v[0]}
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class SlottedGains:
+    """Holds numbers in slots, and calls functions of NumPy."""
+
+    K: types.SimpleNamespace
+    norm = staticmethod(np.linalg.norm)
+
+    def __call__(self, t, q, v):
+        return {"push": -self.norm(self.K.gains) * q[0] - v[0]}
+
+
 REMEMBERING = [Integral, lambda: Integral().method, closure, lambda: logs, lambda: counts, lambda: helped]
 FORGETFUL = [
     Gains,
+    lambda: SlottedGains(types.SimpleNamespace(gains=np.array([2.0, 1.0]))),
     lambda: functools.partial(with_gain, 2.0),
     lambda: lambda t, q, v: {"push": -2 * q[0] - math.pi * v[0]},
 ]
@@ -135,7 +157,7 @@ class Counter:
     """Counts in the class, and refuses to be copied."""
 
     calls = 0
-    __slots__ = ("own",)
+    __slots__ = ("__weakref__", "own")
 
     def __init__(self):
         self.own = 0
@@ -184,10 +206,73 @@ def from_numpy():
     return lambda: round(1000 * np.random.rand())
 
 
+def in_worlds():
+    """The internal model of a controller."""
+    worlds = zw.Worlds(SLED, 1, step=0.01)
+
+    def count():
+        worlds.step([0.0])
+        return round(worlds.time[0] / 0.01)
+
+    return count
+
+
+def in_table():
+    table = pd.DataFrame({"a": [0.0]})
+
+    def count():
+        table.loc[len(table)] = 1.0
+        return len(table) - 1
+
+    return count
+
+
+def in_variable():
+    os.environ["ZWANG_TEST_COUNT"] = "0"
+
+    def count():
+        os.environ["ZWANG_TEST_COUNT"] = str(int(os.environ["ZWANG_TEST_COUNT"]) + 1)
+        return int(os.environ["ZWANG_TEST_COUNT"])
+
+    return count
+
+
+def in_number_of_c():
+    number = ctypes.c_long(0)
+
+    def count():
+        number.value += 1
+        return number.value
+
+    return count
+
+
+def in_cache():
+    kept = functools.lru_cache(lambda k: k)
+
+    def count():
+        kept(kept.cache_info().currsize)
+        return kept.cache_info().currsize
+
+    return count
+
+
+def in_referent():
+    counter = Counter()
+    KEPT.append(counter)
+    reference: Any = weakref.WeakMethod(counter.in_slot)
+    return lambda: reference()()
+
+
+KEPT: list = []
+LINES = "\n".join(map(str, range(1, 100)))
 HIDDEN = {
     "slot": lambda: Counter().in_slot, "class": lambda: Counter().in_class, "default": lambda: in_default,
     "keyword": lambda: in_keyword, "attribute": lambda: in_attribute, "module": in_module,
     "generator": in_generator, "iterator": lambda: itertools.count(1).__next__, "numpy": from_numpy,
+    "worlds": in_worlds, "table": in_table, "variable": in_variable, "number of C": in_number_of_c,
+    "cache": in_cache, "referent": in_referent,
+    "text": lambda: lambda f=io.StringIO(LINES): int(f.readline()),
 }  # fmt: skip
 
 
@@ -228,3 +313,39 @@ def test_what_the_position_feeds_is_no_trace():
         v += 0.01 * (-total - x)
         x += 0.01 * v
     assert run(control).q.values[0, -1, 0] == pytest.approx(x, rel=1e-12)
+
+
+def test_a_file_is_read_from_its_start(tmp_path):
+    (tmp_path / "set points.txt").write_text(LINES)
+    with (tmp_path / "set points.txt").open() as file:
+        ours = run(lambda t, q, v: [float(file.readline())])
+    np.testing.assert_array_equal(ours.control.values[0, :, 0], np.arange(1, 32))
+
+
+def test_an_environment_is_not_stepped_before_the_run():
+    env: Any = gymnasium.make("zwang/InvertedPendulum-v5")
+    env.reset(seed=0)
+
+    def control(t, q, v):
+        env.step(np.zeros(1, np.float32))
+        return [env.unwrapped.worlds.time[0]]
+
+    period = 0.04  # of the environment [s]
+    np.testing.assert_allclose(run(control).control.values[0, :, 0], period * np.arange(1, 32))
+
+
+def test_a_late_change_of_state_is_no_constant():
+    """The controller pushes once its own model, which it steps in each call, has passed 0.045 s."""
+    model = zw.Worlds(SLED, 1, step=0.01)
+
+    def control(t, q, v):
+        model.step([1.0])
+        return {"push": 1.0 if model.time[0] > 0.045 else 0.0}
+
+    np.testing.assert_array_equal(run(control).control.values[0, :, 0], [0.0] * 4 + [1.0] * 27)
+
+
+def test_a_control_may_ask_the_system_for_random_numbers():
+    dice = random.SystemRandom()
+    ours = run(lambda t, q, v: [dice.random()])
+    assert len(set(ours.control.values[0, :, 0])) == 31

@@ -1,8 +1,9 @@
 """Trial calls of a control function that leave its state unchanged.
 
 The state of a function is in its closure, its default arguments and attributes, in the object that a method
-is bound to, in classes, in the globals that the code reads, also those of other modules, and in the random
-generators of NumPy and Python. It is recorded before the first call and restored after each one.
+is bound to, in classes, in the globals that the code reads, also those of other modules, in the random
+generators of NumPy and Python, and in the environment variables. It is recorded before the first call and
+restored after each one.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import collections
 import copy
 import functools
+import os
 import random
+import struct
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +26,8 @@ MOST_OBJECTS = 20_000  # of a state that is recorded; with more a function is no
 UNSET = object()  # the value of a name or a cell that has none
 CONTAINERS = (list, dict, set, bytearray, collections.deque)
 ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.ufunc)
+STATEFUL = ("zwang.api.batch.", "zwang.gym.", "zwang.viewer.")  # packages whose objects have a state
+POINTER = struct.calcsize("P")
 
 
 class _SavedState(NamedTuple):
@@ -36,7 +42,8 @@ class ControlTrial:
     """Calls of a function after each of which its state is restored.
 
     is_possible: whether all state that the function reaches can be restored; there is none in objects of
-    zwang. Otherwise, as with a Python generator or a file, the function should not be tried.
+    zwang other than worlds, environments and views. Otherwise, as with these, with a Python generator, a file
+    or a table of pandas, the function should not be tried.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -48,6 +55,7 @@ class ControlTrial:
         self._names: set[str] = set()
         self._add(np.random.get_state, np.random.set_state)
         self._add(random.getstate, random.setstate)
+        self._add(os.environ.copy, _set_environment)
         self._record(function)
 
         @functools.wraps(function, updated=())
@@ -70,7 +78,10 @@ class ControlTrial:
         self._changed = self._changed or bool(changed)
 
     def _add(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
-        self._places.append(_SavedState(read, write, read()))
+        try:
+            self._places.append(_SavedState(read, write, read()))
+        except Exception:  # such as that of random.SystemRandom, which has no state to read
+            self.is_possible = False
 
     def _record(self, function: Any) -> None:
         """Record the state of the function and of all that it reaches."""
@@ -109,6 +120,8 @@ class ControlTrial:
                 return self._of_class(value) if _is_users(value.__module__) else []
             case tuple() | frozenset():
                 return [type(value), *value]
+        if any(f"{cls.__module__}.".startswith(STATEFUL) for cls in type(value).__mro__):
+            self.is_possible = False
         if type(value).__module__.partition(".")[0] in ("zwang", "sympy"):
             return []
         return self._of_object(value)
@@ -159,9 +172,12 @@ class ControlTrial:
         elif isinstance(value, CONTAINERS):
             self._add(lambda: copy.copy(value), functools.partial(_refill, value))
             reached += [*value.values()] if isinstance(value, dict) else list(value)
+            reached.append(getattr(value, "default_factory", None))
         elif isinstance(value, types.BuiltinFunctionType):
             reached.append(value.__self__)
-        elif not _has_attributes(value):
+        elif isinstance(value, weakref.ref):
+            reached.append(value())
+        elif _has_hidden_memory(type(value)):
             self.is_possible = self.is_possible and _is_immutable(value)
         if hasattr(value, "__dict__"):
             reached.append(vars(value))
@@ -200,14 +216,33 @@ def _slots(cls: type) -> Iterator[str]:
             yield from (name for name, x in vars(base).items() if isinstance(x, types.MemberDescriptorType))
 
 
-def _has_attributes(value: Any) -> bool:
-    return hasattr(value, "__dict__") or any(True for _ in _slots(type(value)))
+def _has_hidden_memory(cls: type) -> bool:
+    """Whether instances of a class hold more than attributes, as those of classes written in C do."""
+    return any(
+        base.__itemsize__ != base.__base__.__itemsize__
+        or base.__basicsize__ > base.__base__.__basicsize__ + POINTER * _own_pointers(base)
+        for base in cls.__mro__
+        if base.__base__ is not None
+    )
+
+
+def _own_pointers(cls: type) -> int:
+    """The pointers that a class adds to its instances: slots, and those to attributes and weak references."""
+    base: Any = cls.__base__
+    slots = sum(1 for x in vars(cls).values() if isinstance(x, types.MemberDescriptorType))
+    return (
+        (slots if "__slots__" in vars(cls) else 0)
+        + (cls.__dictoffset__ > 0 and base.__dictoffset__ == 0)
+        + (cls.__weakrefoffset__ > 0 and base.__weakrefoffset__ == 0)
+    )
 
 
 def _is_immutable(value: Any) -> bool:
-    """Whether an object without attributes is a descriptor, or its own copy as all immutable objects are."""
+    """Whether an object with hidden memory is a function or a descriptor, but no cache of the user's, or its
+    own copy as all immutable objects are.
+    """
     if hasattr(type(value), "__get__"):
-        return True
+        return not (hasattr(value, "cache_info") and _is_users(value.__module__))
     try:
         return copy.copy(value) is value
     except Exception:  # a generator, a lock, a file
@@ -244,6 +279,12 @@ def _set(namespace: dict[str, Any], name: str, value: Any) -> None:
         del namespace[name]
     else:
         namespace[name] = value
+
+
+def _set_environment(variables: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)
 
 
 def _assign(value: Any, name: str, attribute: Any) -> None:
