@@ -243,6 +243,35 @@ def test_filtered_positions_give_the_parameters():
         float(p.value) for p in zw.identify.parameters(true)], atol=0.03)  # fmt: skip
 
 
+@pytest.mark.parametrize(("rate", "digits", "start"), [(60, 4, 0.0), (75, 4, 12.0), (1000, 9, 1.7e9)])
+@pytest.mark.parametrize("cutoff", [None, 5.0])
+def test_rounded_times_do_not_change_the_sampling_interval(rate, digits, start, cutoff):
+    """Central differences of sin(w t) are cos(w t) sin(w h) / h and -sin(w t) (2 sin(w h / 2) / h)^2."""
+    m = zw.Mechanism("wheel", [zw.Body("wheel", zw.Revolute("axle"), inertia=(1, 1, 2))], gravity=(0, 0, 0))
+    w, h, n = 3.0, 1 / rate, 20 * rate
+    angle = w * h * np.arange(n)[:, None]
+    printed = np.round(start + h * np.arange(n), digits)
+    data = zw.identify.measurements(m, printed, np.sin(angle), -2 * w**2 * np.sin(angle), cutoff=cutoff)
+    cut = (n - len(data)) // 2
+    passed = 1 if cutoff is None else 1 / (1 + (w / (2 * np.pi * cutoff)) ** 8)  # of the filter, both ways
+    v, a = np.cos(angle) * np.sin(w * h) / h, -np.sin(angle) * (2 * np.sin(w * h / 2) / h) ** 2
+    inner = slice(rate, -rate)  # without what the filter leaves at the ends
+    np.testing.assert_allclose(data.v[inner], passed * v[cut : n - cut][inner], atol=2e-5 * w)
+    np.testing.assert_allclose(data.a[inner], passed * a[cut : n - cut][inner], atol=5e-5 * w**2)
+
+
+def test_a_clock_that_drifts_is_even_and_a_gap_is_not():
+    m = zw.Mechanism("wheel", [zw.Body("wheel", zw.Revolute("axle"), inertia=(1, 1, 2))], gravity=(0, 0, 0))
+    k = np.arange(2000)
+    t = 0.01 * k + 2e-8 * k**2  # 0.08 s late after 20 s
+    q, tau = np.sin(t)[:, None], -2 * np.sin(t)[:, None]
+    np.testing.assert_allclose(zw.identify.measurements(m, t, q, tau).v[:, 0], np.cos(t[1:-1]), atol=0.02)
+    for gap in (3, 1000, 1998):
+        late = t + 0.005 * (k >= gap)
+        with pytest.raises(StateError, match=f"unevenly spaced: the step at sample {gap} is 0.0150"):
+            zw.identify.measurements(m, late, q, tau)
+
+
 def test_delayed_forces_are_read_later():
     """Each force is recorded late by a time of its own; the motion is known at every time."""
     true = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)

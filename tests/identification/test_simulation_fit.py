@@ -176,6 +176,27 @@ def test_a_symbol_is_found_through_contacts():
     assert low < 1.3 < high and high - low < 0.05
 
 
+def test_times_of_a_clock_at_any_rate_are_simulated():
+    """Unix times at 150 Hz, rounded, for a model with a step of 2 ms."""
+    sled = zw.Body("sled", zw.Prismatic("x", axis=(1, 0, 0)), mass=sp.Symbol("mass", positive=True))
+    m = zw.Mechanism("sled", [sled], forces=[zw.Motor("push", "x")])
+    k = np.arange(201)
+    t, push = np.round(1.7e9 + k / 150, 4), 6 * np.sin(k / 30)[:, None]
+    x = np.zeros((201, 1))  # under constant forces between the samples
+    v = np.cumsum(np.pad(push[:-1] / 1.5 / 150, ((1, 0), (0, 0))), axis=0)
+    x[1:] = np.cumsum((v[1:] + v[:-1]) / 2 / 150, axis=0)
+    x += NOISE * np.random.default_rng(0).normal(size=x.shape)
+    fits = [
+        zw.identify.fit_by_simulation(m, t, x, push, kinds=(), guess={"mass": 1.0}, step=step)
+        for step in (None, 1 / 600)
+    ]
+    np.testing.assert_allclose(fits[0].beta, fits[1].beta, rtol=2e-4)  # the last time is rounded
+    ((low, high),) = fits[0].interval
+    assert low < 1.5 < high and high - low < 0.05
+    with pytest.raises(StateError, match=r"step 0.004 s does not divide .* 0.00666.*such as step=0.00333"):
+        zw.identify.fit_by_simulation(m, t, x, push, kinds=(), guess={"mass": 1.0}, step=0.004)
+
+
 def test_two_springs_of_one_joint_are_found_by_their_sum():
     true, model = (driven(zw.Motor("a", "j"), *(zw.Spring("j", k, rest=0.1) for k in ks))
                    for ks in ((2.0, 6.0), (1.0, 3.0)))  # fmt: skip

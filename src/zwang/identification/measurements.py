@@ -20,7 +20,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 LEAST_SAMPLES = 20  # of a record; a fit needs more, depending on its parameters
-UNEVEN = 0.01  # relative deviation of the sampling intervals from their median that counts as even
+UNEVEN = 0.01  # relative deviation of sampling intervals, or of times by the interval, that counts as even
 STILL = 1e-4  # range of a coordinate [rad or m] below which its joint never moves
 DEGREES = 180 / np.pi
 COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
@@ -55,7 +55,7 @@ class Measurements:
         """The samples that the ends do not affect after the filter; all of them without one."""
         if self.cutoff is None:
             return slice(0, len(self))
-        cut = int(np.ceil(PERIODS / (self.cutoff * float(np.median(np.diff(self.time))))))
+        cut = int(np.ceil(PERIODS / (self.cutoff * sampling_interval(self.time))))
         return slice(cut, len(self) - cut)
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class Measurements:
                 f"{len(self)} samples are too few for a cutoff of {self.cutoff:g} Hz; give a longer record, "
                 "or a higher cutoff"
             )
-        return _low_pass(x, self.cutoff, float(np.median(np.diff(self.time))))[self.inner]
+        return _low_pass(x, self.cutoff, sampling_interval(self.time))[self.inner]
 
 
 @validated_arguments()
@@ -157,18 +157,33 @@ def _check_time(t: np.ndarray, even: bool) -> None:
             f"time {word} at sample {k + 1}: {t[k]:.6g} s, then {t[k + 1]:.6g} s; sort the samples, and "
             "leave repeated ones out"
         )
-    middle = float(np.median(steps))
-    uneven = np.flatnonzero(np.abs(steps - middle) > UNEVEN * middle)
-    if even and len(uneven):
-        k = int(uneven[0])
+    if even and not is_even(t):
+        k = int(np.argmax(np.abs(steps - np.median(steps))))
         raise StateError(
-            f"time is unevenly spaced: the step at sample {k + 1} is {steps[k]:.6g} s, the median "
-            f"{middle:.6g} s; interpolate the data to an even spacing, or give v and a without cutoff"
+            f"time is unevenly spaced: the step at sample {k + 1} is {steps[k]:.6g} s, the mean "
+            f"{sampling_interval(t):.6g} s; interpolate the data to an even spacing, or give v and a without "
+            "cutoff; times that are only rounded are numpy.linspace(time[0], time[-1], len(time))"
         )
+    middle = float(np.median(steps))
     if middle >= 1:
         raise StateError(
             f"the median time step is {middle:.6g} s; too slow for dynamics, so give the time in seconds"
         )
+
+
+def sampling_interval(t: np.ndarray) -> float:
+    """Mean of the intervals of times (N,) [s], to which the rounding of single times adds least."""
+    return float(t[-1] - t[0]) / (len(t) - 1)
+
+
+def is_even(t: np.ndarray) -> bool:
+    """Whether times (N,) [s] are evenly spaced, apart from rounding: a time away from the line through all of
+    them has an even interval to the next one, as where the clock drifts.
+    """
+    h = sampling_interval(t)
+    deviation = t - t[0] - h * np.arange(len(t))
+    away = np.abs(deviation - (deviation.max() + deviation.min()) / 2) > UNEVEN * h
+    return not (((np.abs(np.diff(t) - h) > UNEVEN * h) & (away[1:] | away[:-1])).any())
 
 
 def _check_motion(m: Mechanism, q: np.ndarray) -> None:
@@ -245,7 +260,7 @@ def _without_delay(
 def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,
                     given: dict[str, np.ndarray], cutoff: float | None) -> Measurements:  # fmt: skip
     """The filtered samples with velocities and accelerations."""
-    step, cut = float(np.median(np.diff(t))), 0
+    step, cut = sampling_interval(t), 0
     if cutoff is not None:
         if not 0 < cutoff < 0.5 / step:
             raise StateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
 from zwang.identification.linear_estimation import MAD, Loss
-from zwang.identification.measurements import check_unwrapped
+from zwang.identification.measurements import check_unwrapped, is_even, sampling_interval
 from zwang.identification.simulation.output_error import Iterate, OutputError
 from zwang.identification.simulation.sensitivities import Windows
 from zwang.mechanism.labelled_arrays import without_labels
@@ -20,6 +21,8 @@ from zwang.simulation.controls import control_names
 
 LEAST_SAMPLES = 10
 SLOPE = 4  # samples to each side, from which the velocities at the starts of windows are guessed
+DIVIDED = 1e-3  # relative difference by which a step may be adapted to divide the sampling time
+MISSED = 0.01  # of the sampling time, between the last sample and the end of the simulation
 UNCERTAIN = 20.0  # how much less a first guess of a velocity counts than its errors would allow
 THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent errors of 1
 
@@ -45,8 +48,7 @@ class RecordedMotion:
         t = validation.real_values(time, "time")
         if t.ndim != 1 or len(t) < LEAST_SAMPLES:
             raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
-        steps = np.diff(t)
-        if not np.isfinite(t).all() or not (steps > 0).all() or np.ptp(steps) > 1e-3 * np.median(steps):
+        if not np.isfinite(t).all() or not (np.diff(t) > 0).all() or not is_even(t):
             raise StateError("time must increase in even steps; interpolate the data to an even spacing")
         arrays = {"q": (q, m.coordinate_names), "control": (control, control_names(m))}
         if v is not None:
@@ -78,17 +80,30 @@ class RecordedMotion:
             known[: len(inner)] = inner
         return replace(self, q0=q0, v=v)
 
+    def step(self, given: float | None, largest: float) -> float:
+        """The step [s] of a simulation with whole numbers of steps between the samples: the given one, or
+        else the largest one up to `largest`. A step is adapted where it would miss the last sample by more
+        than `MISSED` sampling times. Raises StateError for a given step that does not divide these.
+        """
+        period = sampling_interval(self.time)
+        h = largest if given is None else given
+        every = max(1, round(period / h))
+        if given is None and h * every < period * (1 - DIVIDED):
+            every += 1
+        if abs(h * every - period) * len(self.time) <= MISSED * period:
+            return h
+        if given is not None and abs(h * every - period) > DIVIDED * period:
+            raise StateError(
+                f"the step {h:g} s does not divide the sampling time {period:.9g} s; leave step out, or give "
+                f"a fraction of the sampling time, such as step={period / math.ceil(period / h):.9g}"
+            )
+        return period / every
+
     def windows(self, h: float, size: int | None) -> tuple[Windows, np.ndarray, np.ndarray]:
         """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1): the
         end of a window is the start of the next one, where it counts.
         """
-        period = float(np.median(np.diff(self.time)))
-        every = round(period / h)
-        if every < 1 or abs(every * h - period) > 1e-6 * period:
-            raise StateError(
-                f"the step {h:g} s does not divide the sampling time {period:g} s; give step={period:g} or a "
-                "fraction of it"
-            )
+        every = round(sampling_interval(self.time) / h)
         count = len(self.time) - 1
         if size is not None and not size >= 3:
             raise StateError(f"window is {size}; it must have at least 3 samples")
@@ -124,14 +139,14 @@ class RecordedMotion:
         """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope
         through samples with these errors.
         """
-        h, lags = float(np.median(np.diff(self.time))), np.arange(-SLOPE, SLOPE + 1)
+        h, lags = sampling_interval(self.time), np.arange(-SLOPE, SLOPE + 1)
         slope = deviations / (h * np.sqrt((lags**2).sum()))
         return 1 / (UNCERTAIN * slope)
 
 
 def _slopes(fast: CompiledMechanism, t: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Velocities (N, nv) by polynomials of degree 3 through `SLOPE` samples to each side."""
-    h, n, nv = float(np.median(np.diff(t))), len(t), fast.mechanism.nv
+    h, n, nv = sampling_interval(t), len(t), fast.mechanism.nv
     lags = [k for k in range(-2 * SLOPE, 2 * SLOPE + 1) if k]
     v = np.zeros((n, nv))
     first = np.clip(np.arange(n) - SLOPE, 0, max(n - 1 - 2 * SLOPE, 0))

@@ -141,9 +141,9 @@ def fit_by_simulation(
     from one start, None for all; those after the last whole window are not used.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
-    step [s], integrator: of the simulation, by default the mechanism's; the step must divide the sampling
-    time. iterations: at most. stop_at: ends when the weighted residuals are as small as this, such as 1.01
-    times the deviation. level: of the intervals.
+    step [s], integrator: of the simulation, by default the mechanism's; a step must divide the sampling
+    time, and by default the mechanism's is reduced until it does. iterations: at most. stop_at: ends when the
+    weighted residuals are as small as this, such as 1.01 times the deviation. level: of the intervals.
 
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
     problem without the priors; they do not cover the changes of the times of impacts, at limits or in
@@ -170,9 +170,10 @@ def fit_by_simulation(
     if seed < 0:
         raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
-    h = validation.real(options.timestep if step is None else step, "step", "positive")
-    if not h > 0:
-        raise StateError(f"step is {h}; it must be positive")
+    given_step = None if step is None else validation.real(step, "step", "positive")
+    if given_step is not None and not given_step > 0:
+        raise StateError(f"step is {given_step}; it must be positive")
+    h = record.step(given_step, options.timestep)
     simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation, loss)
     prior = _prior(unknowns, spread, dict(pairs_of(bounds or {}, "bounds")))
