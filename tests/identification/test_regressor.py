@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+import pandas as pd
 import pytest
 import sympy as sp
 import xarray as xr
@@ -286,3 +287,37 @@ def test_the_elements_of_labelled_arrays_are_read_by_their_labels():
     np.testing.assert_array_equal(fits[1].simulated, fits[0].simulated)
     with pytest.raises(ShapeError, match="q lacks the coordinates 'shoulder', 'elbow'"):
         zw.identify.regressor(m, labelled[0].assign_coords(coordinate=["a", "b"]), v, v)
+
+
+def test_tables_are_read_by_their_columns_and_series_by_their_index():
+    """Tables of pandas with their columns in the other order give what the plain arrays give."""
+    m = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)
+    names = list(m.coordinate_names)
+    time = np.arange(100) * 0.01
+    q = np.stack([np.sin(3 * time), np.cos(4 * time)], axis=1)
+    plain = zw.identify.measurements(m, time, q, q, check_units=False)
+
+    def table(x: np.ndarray, prefix: str) -> pd.DataFrame:
+        return pd.DataFrame(x, columns=[prefix + name for name in names]).iloc[:, ::-1]
+
+    for given in ((table(q, ""), table(q, "")), (table(q, "q_"), table(q, "tau_")), (pd.DataFrame(q),) * 2):
+        read = zw.identify.measurements(m, pd.Series(time), *given, check_units=False)
+        for name in ("time", "q", "v", "tau"):
+            np.testing.assert_array_equal(getattr(read, name), getattr(plain, name))
+    for columns, message in (
+        (["a", "b"], "q lacks the columns 'shoulder', 'elbow'; it needs"),
+        (["shoulder", "b"], r"q lacks the column 'elbow'.*give q.to_numpy\(\), which is read by position"),
+        (["shoulder", "elbow", "time"], "q has the unknown column 'time'"),
+        (["shoulder", "elbow", "elbow"], "q has more than once the column 'elbow'"),
+    ):
+        wrong = pd.DataFrame(np.zeros((100, len(columns))), columns=columns)
+        with pytest.raises(ShapeError, match=message):
+            zw.identify.measurements(m, time, wrong, q)
+    state = [0.1, 0.2], [0.3, 0.4], [0.5, 0.6]
+    turned = [pd.Series(x[::-1], index=names[::-1]) for x in state]
+    np.testing.assert_array_equal(zw.inverse_dynamics(m, *turned), zw.inverse_dynamics(m, *state))
+    with pytest.raises(ShapeError, match="q lacks the elements 'shoulder', 'elbow'"):
+        zw.inverse_dynamics(m, turned[0].rename({"shoulder": "a", "elbow": "b"}), *state[1:])
+    controls = table(q[:25], ""), q[:25]
+    run, same = (zw.simulate(m, [0, 0], control=u, duration=0.05, progress=False) for u in controls)
+    np.testing.assert_array_equal(run.control, same.control)

@@ -91,7 +91,7 @@ def measurements(
     time (N,) [s]: increasing, and evenly spaced where anything is differentiated or filtered. q (N, nq), tau
     (N, nv): coordinates and generalised forces of the motors [SI]. v, a (N, nv): velocities and
     accelerations; what is missing is computed by central differences on the tangent space. The elements of
-    labelled arrays, as of recordings, are read by their labels.
+    labelled arrays, as of recordings, and the columns of pandas tables are read by their labels.
     cutoff [Hz]: q, v and a are low-pass filtered forwards and backwards by a Butterworth filter of order 4,
     so that no phase is lost; three periods of the cutoff are left out at both ends. A fit then passes tau and
     the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at

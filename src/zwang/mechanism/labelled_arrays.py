@@ -1,4 +1,4 @@
-"""Arrays and data sets with labels, as recordings have them: their elements in the order of given names.
+"""Arrays, data sets and tables with labels: their elements in the order of given names.
 
 The labels say which element is which, and reordering or selecting elements keeps them; the position of an
 element does not.
@@ -48,19 +48,26 @@ def in_order_of_names(
     labels = [str(x) for x in np.ravel(values.coords[dimension])] if dimension in values.coords else []
     if labels == list(names) and (dimension in values.dims or not names):
         return values
+    if problem := _problem_of_labels(labels, names, dimension):
+        raise error(f"{what} {problem}")
+    if dimension not in values.dims:
+        raise error(f"{what} has lost the dimension {dimension!r}; select by a list, which keeps it")
+    return values.isel({dimension: [labels.index(name) for name in names]})
+
+
+def _problem_of_labels(labels: Sequence[str], names: Sequence[str], kind: str) -> str:
+    """How the labels, of that kind, are not these names, in any order; empty if they are."""
     for found, problem in (
         ([name for name in names if name not in labels], "lacks the"),
         ([label for label in labels if label not in names], "has the unknown"),
         ([name for name in names if labels.count(name) > 1], "has more than once the"),
     ):
         if found:
-            raise error(
-                f"{what} {problem} {dimension}{'s' * (len(found) > 1)} {_listed(found)}; it needs "
+            return (
+                f"{problem} {kind}{'s' * (len(found) > 1)} {_listed(found)}; it needs "
                 f"{_listed(names) or 'none'}, each once, by its label"
             )
-    if dimension not in values.dims:
-        raise error(f"{what} has lost the dimension {dimension!r}; select by a list, which keeps it")
-    return values.isel({dimension: [labels.index(name) for name in names]})
+    return ""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -72,8 +79,14 @@ def without_labels(values: Any, names: Sequence[str], what: str) -> Any:
     """A labelled array with worlds and times first, and its elements, last, in the order of `names`; other
     values as they are.
 
-    Labels are those of the dimensions `ELEMENTS`. what: the argument, for errors. Raises ShapeError.
+    Labels are those of the dimensions `ELEMENTS`, and the columns of a table or the index of a series of
+    pandas, unless these are numbers. what: the argument, for errors, with which the names of columns may
+    begin, as "q_hip" of q. Raises ShapeError.
     """
+    if type(values) is np.ndarray:
+        return values
+    if hasattr(values, "iloc"):
+        return _table_without_labels(values, names, what)
     dims, labels = getattr(values, "dims", ()), getattr(values, "coords", ())
     for dimension in ELEMENTS:
         if dimension in dims and dimension in labels:
@@ -81,3 +94,15 @@ def without_labels(values: Any, names: Sequence[str], what: str) -> Any:
             ordered = in_order_of_names(values, dimension, names, what)
             return ordered.transpose(*first, ..., dimension)
     return values
+
+
+def _table_without_labels(values: Any, names: Sequence[str], what: str) -> np.ndarray:
+    """The values of a pandas.DataFrame or Series in the order of `names`; those without names as they are."""
+    labels, array = list(values.axes[-1]), np.asarray(values)
+    if not any(isinstance(label, str) for label in labels):
+        return array
+    if not set(labels) & set(names):
+        labels = [str(label).removeprefix(f"{what}_") for label in labels]
+    if problem := _problem_of_labels(labels, names, "column" if array.ndim > 1 else "element"):
+        raise ShapeError(f"{what} {problem}; give {what}.to_numpy(), which is read by position, or rename")
+    return array[..., [labels.index(name) for name in names]]
