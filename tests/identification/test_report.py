@@ -245,6 +245,25 @@ def test_the_command_rejects_bad_data(call, tmp_path):
     assert status == 1 and "Did you mean 'data.csv'" in text
 
 
+@pytest.mark.parametrize("method", ["forces", "simulation"])
+def test_the_columns_of_a_fixed_joint_are_ignored(call, tmp_path, method):
+    """A pendulum fitted to a record in which the elbow rests, which has the columns of the elbow too."""
+    t, h, parts = np.arange(400) * 0.01, 0.01, ("q", "tau")
+    q = np.column_stack([np.sin(3 * t), 0 * t])
+    v, a = np.gradient(q, h, axis=0), -9 * q
+    tau = zw.compile(TRUE).inverse_dynamics(q, np.column_stack([3 * np.cos(3 * t), 0 * t]), a)
+    write_csv(tmp_path / "both.csv", zw.identify.Measurements(t, q, v, a, tau), parts)
+    options = ["--fix", "elbow", "--kind", "inertia", "--method", method]
+    status, text = call("both.csv", *options)
+    assert status == 0, text
+    write_csv(
+        tmp_path / "one.csv", zw.identify.Measurements(t, q[:, :1], v, a, tau[:, :1]), parts, ("shoulder",)
+    )
+    assert call("one.csv", *options) == (status, text)
+    status, text = call("one.csv", "--kind", "inertia")
+    assert status == 1 and "there is no column 'q_elbow'" in text
+
+
 def test_files_are_read_strictly(tmp_path):
     path = tmp_path / "d.csv"
     data = samples(count=200)
@@ -253,6 +272,17 @@ def test_files_are_read_strictly(tmp_path):
     text = path.read_text()
     path.write_text(text, encoding="utf-8-sig")  # as spreadsheets write it
     np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
+    for separator in (";", "\t"):
+        path.write_text(text.replace(",", separator))
+        np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
+    path.write_text(text.replace(",", ";").replace(".", ","))
+    with pytest.raises(
+        LoadError, match=r"line 2: 'q_shoulder' is '.*,.*', which is no number; write a decimal point"
+    ):
+        zw.identify.read_csv(MODEL, path)
+    rows = [f"{line},{'on' if k else 'switch'}" for k, line in enumerate(text.splitlines())]
+    path.write_text("\n".join(rows))
+    np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path, ignore=["switch"]).tau, data.tau)
     for old, new, message in (
         ("q_elbow", "q_elbo", "column 'q_elbo' is unknown. Did you mean 'q_elbow'"),
         ("v_elbow", "q_elbow", "column 'q_elbow' occurs twice"),

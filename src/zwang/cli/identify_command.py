@@ -25,7 +25,7 @@ Data = Annotated[
     Path,
     Parameter(
         help="CSV file with the columns time, q_COORDINATE and tau_VELOCITY, and optionally v_VELOCITY and "
-        "a_VELOCITY, in SI units."
+        "a_VELOCITY, in SI units, separated by commas, semicolons or tabs."
     ),
 ]
 Report = Annotated[Path | None, Parameter(help="Write the report to this web page (.html).")]
@@ -57,7 +57,8 @@ Method = Annotated[
 Fixed = Annotated[
     list[str] | None,
     Parameter(
-        help="A joint that did not move, fixed in its default position. May be given several times.",
+        help="A joint that did not move, fixed in its default position, whose columns are ignored. May be "
+        "given several times.",
         negative=(),
     ),
 ]
@@ -136,12 +137,15 @@ def identify(
     write = None if out_file is None else writer_of(out_file)
     if not data.exists():
         raise LoadError(missing_file_message(data, (".csv",)))
-    whole = zw.identify.with_fixed_joints(model_of(model, base=base, strict=strict), fix or ())
+    original = model_of(model, base=base, strict=strict)
+    whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
-    samples = zw.identify.read_csv(m, data, cutoff=cutoff, delay=delay, check_units=check_units)
+    samples = zw.identify.read_csv(
+        m, data, cutoff=cutoff, delay=delay, check_units=check_units, ignore=_columns_without(original, m)
+    )
     loss = "huber" if robust else "linear"
     if method == "forces":
         found = zw.identify.fit(
@@ -159,6 +163,13 @@ def identify(
         fitted = found.mechanism
         write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
+
+
+def _columns_without(m: zw.Mechanism, part: zw.Mechanism) -> list[str]:
+    """The columns of a file for coordinates and velocities that the mechanism `part` lacks."""
+    kept = {*part.coordinate_names, *part.speed_names}
+    names = dict.fromkeys((*m.coordinate_names, *m.speed_names))
+    return [f"{kind}_{name}" for kind in ("q", "v", "a", "tau") for name in names if name not in kept]
 
 
 def _default_kinds(method: str, out_file: Path | None) -> tuple[Kind, ...]:

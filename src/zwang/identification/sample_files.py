@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 MOST_VALUES = 200_000_000  # of a file
+LONGEST_HEADER = 1_000_000  # characters
+SEPARATORS = ",;\t"
 
 
 @validated_arguments()
@@ -25,18 +28,21 @@ def read_csv(
     cutoff: float | None = None,
     delay: ArrayLike = 0.0,
     check_units: bool = True,
+    ignore: Sequence[str] = (),
 ) -> Measurements:
     """Measurements of a motion from a CSV file with a header, checked as by `measurements`.
 
-    Columns, in any order: "time" [s]; "q_NAME" of every coordinate and "tau_NAME" of every velocity, with
-    the names of `mechanism.coordinate_names` and `mechanism.speed_names`; either all or none of "v_NAME",
-    and of "a_NAME". cutoff [Hz], delay [s], check_units: as for `measurements`.
+    Columns, in any order, separated by commas, semicolons or tabs: "time" [s]; "q_NAME" of every
+    coordinate and "tau_NAME" of every velocity, with the names of `mechanism.coordinate_names` and
+    `mechanism.speed_names`; either all or none of "v_NAME", and of "a_NAME". cutoff [Hz], delay [s],
+    check_units: as for `measurements`. ignore: columns that are not read, such as those of joints that
+    `with_fixed_joints` has fixed.
     Raises LoadError, with the line and the column, for a missing or unknown column, or what is no number;
     and what `measurements` raises.
     """
     m = numeric_mechanism(mechanism)
     wanted = {"q": m.coordinate_names, "tau": m.speed_names, "v": m.speed_names, "a": m.speed_names}
-    header, rows = _rows_of(Path(path))
+    header, rows = _rows_of(Path(path), {ignore} if isinstance(ignore, str) else set(ignore))
     known = ["time", *(f"{kind}_{name}" for kind, names in wanted.items() for name in names)]
     for column in header:
         if column not in known:
@@ -60,21 +66,24 @@ def read_csv(
                         a=values.get("a"), cutoff=cutoff, delay=delay, check_units=check_units)  # fmt: skip
 
 
-def _rows_of(path: Path) -> tuple[list[str], np.ndarray]:
-    """The header and the numbers of a file. Raises LoadError with the line."""
+def _rows_of(path: Path, ignored: set[str]) -> tuple[list[str], np.ndarray]:
+    """The header and the numbers of a file, without the ignored columns. Raises LoadError with the line."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file)
-            header = [column.strip() for column in next(lines, [])]
-            if not header:
+            separator = _separator(file.readline(LONGEST_HEADER))
+            file.seek(0)
+            lines = csv.reader(file, delimiter=separator)
+            columns = [column.strip() for column in next(lines, [])]
+            if not columns:
                 raise LoadError(f"{path} is empty; its first line must name the columns")
-            if len(set(header)) < len(header):
-                twice = next(c for c in header if header.count(c) > 1)
+            if len(set(columns)) < len(columns):
+                twice = next(c for c in columns if columns.count(c) > 1)
                 raise LoadError(f"{path}: column {twice!r} occurs twice; leave one out")
+            header = [column for column in columns if column not in ignored]
             rows: list[list[float]] = []
             for line in lines:
                 if line:
-                    rows.append(_numbers(line, header, f"{path}, line {lines.line_num}"))
+                    rows.append(_numbers(line, columns, ignored, f"{path}, line {lines.line_num}"))
                 if len(rows) * len(header) > MOST_VALUES:
                     raise LoadError(f"{path} has more than {MOST_VALUES:,} values; give a shorter record")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -83,14 +92,27 @@ def _rows_of(path: Path) -> tuple[list[str], np.ndarray]:
     return header, np.array(rows, dtype=float).reshape(len(rows), len(header))
 
 
-def _numbers(line: list[str], header: list[str], where: str) -> list[float]:
-    """The numbers of a line. Raises LoadError."""
-    if len(line) != len(header):
-        raise LoadError(f"{where} has {len(line)} values; the header has {len(header)} columns")
+def _separator(header: str) -> str:
+    """The separator by which a header has the column of the time, or else most columns."""
+
+    def columns(separator: str) -> tuple[bool, int]:
+        found = [column.strip() for column in next(csv.reader([header], delimiter=separator), [])]
+        return "time" in found, len(found)
+
+    return max(SEPARATORS, key=columns)
+
+
+def _numbers(line: list[str], columns: list[str], ignored: set[str], where: str) -> list[float]:
+    """The numbers of a line without the ignored columns. Raises LoadError."""
+    if len(line) != len(columns):
+        raise LoadError(f"{where} has {len(line)} values; the header has {len(columns)} columns")
     found = []
-    for text, column in zip(line, header, strict=True):
+    for text, column in zip(line, columns, strict=True):
+        if column in ignored:
+            continue
         try:
             found.append(float(text))
         except ValueError:
-            raise LoadError(f"{where}: {column!r} is {text[:40]!r}, which is no number") from None
+            remedy = "; write a decimal point" if "," in text else ""
+            raise LoadError(f"{where}: {column!r} is {text[:40]!r}, which is no number{remedy}") from None
     return found
