@@ -9,7 +9,7 @@ import pytest
 
 import zwang as zw
 from tests.cases import case
-from zwang.errors import DescriptionError, UnknownNameError
+from zwang.errors import DescriptionError, StateError, UnknownNameError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
@@ -283,3 +283,10 @@ def test_unsupported_elements_are_rejected_by_name():
     rope = zw.Tendon("rope", path=("eye", "post"), limits=(0, 1.0))
     with pytest.raises(DescriptionError, match="rope"):
         zw.joint_reactions(m.replace(frames=frames, tendons=(rope,)), q, v, [0, 0, 0])
+
+
+def test_a_state_without_accelerations_has_no_reactions():
+    joints = (zw.Prismatic("first", axis=(1, 0, 0)), zw.Prismatic("second", axis=(1, 0, 0)))
+    m = zw.Mechanism(bodies=[zw.Body("block", joint=joints, mass=1, inertia=(0.1, 0.1, 0.1))])
+    with pytest.raises(StateError, match="mass matrix is singular"):
+        zw.joint_reactions(m, [0, 0], [0, 0], [1, 0])

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.algebra.rotations import cross
+from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.arguments import validation
 from zwang.constraint.context import row_context
 from zwang.dynamics.actuators import Inputs
@@ -95,10 +96,12 @@ def joint_reactions(
     check_reactions(m)
     applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
     kinematics = Kinematics(m.tree, q, v)
-    solution = solve_constrained(
-        m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
-        bearings=bearing_loads(m, q, v, controls),
-    )  # fmt: skip
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
+        solution = solve_constrained(
+            m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
+            bearings=bearing_loads(m, q, v, controls),
+        )  # fmt: skip
+    check_inertia(m, solution.problem.M, solution.solution.acceleration)
     poses = kinematics.poses
     inputs = Inputs(controls, {}, time, m.options.timestep)
     loads, on_bodies = loads_on_bodies(row_context(m, kinematics, time=time), solution, inputs)
