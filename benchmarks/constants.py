@@ -101,6 +101,7 @@ SCENES_OF_MODULES = {
     "constraint.coupled_rows": ("ant",),
     "constraint.hard": ("four_bar",),
     "constraint.independent_velocities": ("four_bar reduced",),
+    "constraint.inverse_weights": ("four_bar",),
     "constraint.nonideal": ("nonideal", "nonideal single"),
     "constraint.softness": ("hard5",),
     "solver.conjugate_gradient": ("gradients",),

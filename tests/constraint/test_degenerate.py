@@ -130,3 +130,80 @@ def test_an_undefined_force_is_not_reported_as_a_missing_inertia():
         with pytest.raises(StateError, match=r"'x' is not finite.*point spring whose points coincide"):
             function(mechanism, [0], [0], [0])
     assert np.isnan(zw.compile(mechanism).forward_dynamics([0.0], [0.0], [0.0])).all()
+
+
+HOOP = (
+    zw.Body("hoop", zw.Revolute("psi", axis=(0, 0, 1))),
+    zw.Body("bead", zw.Revolute("theta", axis=(0, 1, 0)), "hoop", mass=1.5, com=(0, 0, -1)),
+)
+
+
+@pytest.mark.parametrize(
+    "drive",
+    [
+        zw.Pfaffian("drive", {"psi": 1}, rate=-4.0),
+        zw.Holonomic("drive", sp.Symbol("psi") - 4 * sp.Symbol("t")),
+        zw.Distance("drive", ("bead", (0, 0, -2)), ("world", (-2 * np.sin(1), 3, -2 * np.cos(1))), 3.0),
+    ],
+    ids=["Pfaffian", "Holonomic", "Distance"],
+)
+@pytest.mark.parametrize("coordinate_reduction", [False, True])
+def test_a_bead_on_a_driven_hoop_whose_mass_matrix_is_singular_at_home(drive, coordinate_reduction):
+    """theta'' = (psi'^2 cos theta - g) sin theta and, without mass of the hoop, psi turns by the torque
+    m (sin^2 theta psi'' + 2 sin theta cos theta theta' psi').
+    """
+    m = zw.Mechanism("hoop", HOOP, constraints=[drive])
+    is_rod = isinstance(drive, zw.Distance)  # is normal to the bead's meridian, and so drives psi alone
+    spin = 0.0 if is_rod else 4.0
+    q, v, s, c = [0, 1.0], [spin, 0.2], np.sin(1.0), np.cos(1.0)
+    found = zw.constrained_dynamics(m, q, v, [0.3, 0], coordinate_reduction=coordinate_reduction)
+    # the end of the rod moves along the meridian with 2 theta', and so towards the rod's other end
+    spin_rate = (2 * 0.2) ** 2 / 3 / (2 * s) if is_rod else 0.0
+    expected = [spin_rate, (spin * spin * c - 9.81) * s]
+    np.testing.assert_allclose(np.abs(found.acceleration), np.abs(expected), atol=1e-12)
+    torque = 1.5 * (s * s * found.acceleration[0] + 2 * s * c * 0.2 * spin) - 0.3
+    np.testing.assert_allclose(found.rows.J.T @ found.force, [torque, 0], atol=1e-12)
+    assert found.converged and found.kkt_residual < 1e-12
+    run = zw.simulate(m, q, v, duration=0.1, step=1e-3, integrator="rk4", progress=False,
+                      coordinate_reduction=coordinate_reduction)  # fmt: skip
+    assert not run.status.any()
+
+
+@pytest.mark.parametrize("eccentricity", [0, 1e-9, 1e-6, 1e-3])
+def test_a_rod_couples_balanced_wheels(eccentricity):
+    """Two equal cranks on a rod of the distance of their axes turn alike, as a locomotive's wheels."""
+    wheels = [
+        zw.Body(n, zw.Revolute(n, axis=(0, 1, 0)), position=(x, 0, 0), mass=2, com=(eccentricity, 0, 0),
+                inertia=(0.2, i, 0.2)) for n, x, i in (("a", 0, 0.2), ("b", 1, 0.3))
+    ]  # fmt: skip
+    rod = zw.Distance("rod", ("a", (0.2, 0, 0)), ("b", (0.2, 0, 0)), 1.0)
+    m = zw.Mechanism("locomotive", wheels, gravity=(0, 0, 0), constraints=[rod])
+    inertia = 0.5 + 4 * eccentricity**2
+    found = zw.constrained_dynamics(m, [0.5, 0.5], [1, 1], [1, 0])
+    np.testing.assert_allclose(found.acceleration, [1 / inertia] * 2, rtol=1e-12)
+    # the rod alone turns the second wheel: its lever is 0.2 sin of the crank's angle
+    torque = (0.3 + 2 * eccentricity**2) / inertia
+    np.testing.assert_allclose(abs(found.forces["rod"]), torque / (0.2 * np.sin(0.5)), rtol=1e-11)
+    for reduction in (False, True):
+        run = zw.simulate(m, [0.5, 0.5], [1, 1], duration=1.0, step=1e-2, integrator="rk4", progress=False,
+                          record={"multipliers": True}, coordinate_reduction=reduction)  # fmt: skip
+        np.testing.assert_allclose(run.q.values[0, -1], 1.5, atol=1e-10)
+        assert np.isfinite(run.multiplier.values).all()
+    # at its dead centre, but for rounding, the rod has no lever
+    dead = zw.constrained_dynamics(m, [np.pi, np.pi], [0, 0], [1, 0])
+    np.testing.assert_allclose(dead.acceleration, [1 / (0.2 + 2 * eccentricity**2), 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [1e-5, 1e-2, 1e3])
+@pytest.mark.parametrize("inertias", [(100, 1e-7), (1e-7, 100)])
+def test_gears_between_very_different_inertias(ratio, inertias):
+    """The coupling a = ratio b moves the inertias as one, ratio^2 I_a + I_b at b."""
+    wheels = [
+        zw.Body(name, zw.Revolute(name, axis=(0, 0, 1)), inertia=(inertia,) * 3)
+        for name, inertia in zip("ab", inertias, strict=True)
+    ]
+    m = zw.Mechanism("gears", wheels, constraints=[zw.JointCoupling("gear", "a", "b", (0, ratio))])
+    found = zw.constrained_dynamics(m, [0, 0], [0, 0], [1, 0])
+    expected = ratio / (ratio * ratio * inertias[0] + inertias[1])
+    rounding = 1e-18 / inertias[0]  # of the free acceleration of a
+    np.testing.assert_allclose(found.acceleration, [ratio * expected, expected], rtol=1e-6, atol=rounding)

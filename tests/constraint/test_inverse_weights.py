@@ -177,3 +177,11 @@ def test_the_attribute_simple_of_bodies_is_kept_in_mjcf(tmp_path):
     np.testing.assert_array_equal(written.body_simple, expected.body_simple)
     np.testing.assert_allclose(written.body_invweight0, expected.body_invweight0, rtol=1e-14, atol=0)
     assert inverse_weights(zw.load(path)).bodies == inverse_weights(mechanism).bodies
+
+
+def test_inverse_weights_of_a_mass_matrix_that_is_singular_at_home_are_mujocos(tmp_path, monkeypatch):
+    """Z-X-Z angles: the first and the last axis are the same at home."""
+    monkeypatch.chdir(tmp_path)  # where MuJoCo writes its warning
+    compared_weights("""<mujoco><worldbody><body><inertial pos="0 0 0" mass="1" diaginertia=".15 .15 .1"/>
+    <joint name="psi" axis="0 0 1"/><joint name="theta" axis="1 0 0"/><joint name="phi" axis="0 0 1"/>
+    </body></worldbody></mujoco>""")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import is_zero, sqrt
+from zwang.scalar import is_zero, maximum, sqrt
 
 
 class Factors(NamedTuple):
@@ -26,6 +26,11 @@ class Factors(NamedTuple):
     def solve(self, b: Any) -> np.ndarray:
         """H^-1 b (n,) = L^-1 D^-1 L^-T b (Featherstone 2008, Table 6.5)."""
         return self.solve_scaled(self.solve_transposed(b))
+
+    def inverse_diagonal(self, J: Any) -> list[Any]:
+        """The diagonal (k,) of J H^-1 J^T, for J (k, n)."""
+        columns = (zip(self.solve_transposed(row), self.reciprocals, strict=True) for row in J)
+        return [sum((x * x * d for x, d in own if not is_zero(x)), start=0) for own in columns]
 
     def update(self, J: Any, D: Any) -> Factors:
         """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
@@ -55,19 +60,24 @@ class Factors(NamedTuple):
         return np.array(x)
 
 
-def factor(H: Any, parents: Sequence[int] | None = None) -> Factors:
+def factor(
+    H: Any, parents: Sequence[int] | None = None, smallest_pivots: Sequence[Any] | None = None
+) -> Factors:
     """The factors of a symmetric positive definite matrix H (n, n), whose lower triangle is read, with its
     sparsity (Featherstone 2008, Table 6.3).
 
     Rows are eliminated from the last to the first. parents: H has the sparsity of a tree, where parents[k] <
     k is the next generalised velocity towards the root, or -1; then there is no fill-in. By default the
-    structural zeros of H are passed over, but for those that fill in.
+    structural zeros of H are passed over, but for those that fill in. smallest_pivots (n,): take the place of
+    smaller entries of D.
     """
     n = len(H)
     columns = _with_fill_in(H) if parents is None else [ancestors(parents, k) for k in range(n)]
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
     reciprocals: list[Any] = [None] * n
     for k in reversed(range(n)):
+        if smallest_pivots is not None:
+            A[k][k] = maximum(smallest_pivots[k], A[k][k])
         # what moves without inertia has an infinite acceleration, also where its zero is a constant
         reciprocals[k] = math.inf if is_zero(A[k][k]) else 1 / A[k][k]
         for i in sorted(columns[k], reverse=True):

@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.norms import by_precision, max_abs, norm
-from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.inverse_weights import InverseWeights, hard_inverse_weights
 from zwang.constraint.inverse_weights import inverse_weights as inverse_weights_at_home
 from zwang.constraint.softness import CRITICAL_DAMPING
+from zwang.dynamics.crba import crba_of
+from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.mechanism import Mechanism
@@ -58,7 +61,8 @@ class RowContext(NamedTuple):
     that approach faster than `resting_speed` constrain the acceleration; where they do not, they close by an
     impact. impulsive: the rows are those of an impact, whose unknown is the change of v; see
     `constraint.impact`. widening [m, rad]: added to the distances at which limits and soft contacts become
-    active.
+    active. mass_factors: those of the mass matrix at q, computed by default where rows need them. columns:
+    the generalised velocities of that mass matrix, all by default.
     """
 
     mechanism: Mechanism
@@ -71,6 +75,18 @@ class RowContext(NamedTuple):
     approaching_active: Any = True
     impulsive: bool = False
     widening: Any = 0
+    mass_factors: Factors | None = None
+    columns: tuple[int, ...] | None = None
+
+    def hard_inverse_weights(self, A: Any, levers: Any = None) -> list[Any]:
+        """The inverse weights (k,) of hard rows A (k, nv), see the function of this name."""
+        factors = self.mass_factors
+        if factors is None:
+            factors = factor(crba_of(self.kinematics), velocity_parents(self.kinematics.tree))
+        if self.columns is not None:
+            A = A[:, self.columns]
+            levers = None if levers is None else levers[:, self.columns]
+        return hard_inverse_weights(factors, A, levers)
 
     @property
     def resting_speed(self) -> Any:

@@ -115,12 +115,14 @@ def _corrector(
     mechanism: Mechanism, q: Any, A: Any, inverse_weights: InverseWeights, compliance: float = COMPLIANCE
 ) -> Callable[[Any], np.ndarray]:
     """The function of y (k,) that gives the correction x (nv,) = -(M + A^T A / R)^-1 A^T y / R."""
-    row_inverse_weights = inverse_weights.of_rows(A)
+    M = factor(crba(mechanism.tree, q), velocity_parents(mechanism.tree))
+    # those of the home configuration are too large where the mass matrix is singular there
+    bounds = [mechanism.nv * sum((divide(x * x, M.H[k][k]) for k, x in enumerate(row)), start=0) for row in A]
+    row_inverse_weights = [minimum(x, y) for x, y in zip(inverse_weights.of_rows(A), bounds, strict=True)]
     largest = max_abs(row_inverse_weights)
     # rounding errors of the corrections grow as 1 / R
     R = by_precision(largest, compliance, SINGLE_PRECISION_COMPLIANCE)
     smallest = 1e-8 * largest
     D = [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights]
-    M = factor(crba(mechanism.tree, q), velocity_parents(mechanism.tree))
     factors = M.update(A, D)
     return lambda y: -factors.solve(weighted_transpose(A, D, y))

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import norm
+from zwang.algebra.norms import TINY, norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
+from zwang.constraint.inverse_weights import SMALLEST_LEVER
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
@@ -20,7 +21,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, sqrt
+from zwang.scalar import divide, maximum, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -38,7 +39,7 @@ class LoopEnd(NamedTuple):
 
 class Violation(NamedTuple):
     """Violation of one constraint: r (n,), its Jacobian J (n, nv), bias acceleration Jdot v (n,), and
-    inverse weight (n,).
+    inverse weight (n,) of a soft constraint.
     """
 
     r: Any
@@ -49,7 +50,8 @@ class Violation(NamedTuple):
 
 def equality_rows(context: RowContext, constraint: Any) -> Rows:
     """Rows of one loop or coupling, soft or hard as its softness says."""
-    violation = _switched(violation_of(context, constraint), constraint.active)
+    found = violation_of(context, constraint)
+    violation = _switched(found, constraint.active)
     name = constraint.name or type(constraint).__name__.lower()
     if constraint.softness is None:
         return hard_softness_rows(
@@ -58,7 +60,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
             violation.J,
             context.v,
             violation.r,
-            inverse_weight=violation.inverse_weight,
+            inverse_weight=context.hard_inverse_weights(found.J, _levers(context, constraint)),
             bias=violation.bias,
             settling_time=context.step.settling_time,
         )
@@ -84,6 +86,32 @@ def _switched(violation: Violation, active: Any) -> Violation:
     """The violation if `active` is 1; zeros, which constrain nothing, if it is 0."""
     r, bias = (np.array([active * x for x in values]) for values in (violation.r, violation.bias))
     return violation._replace(r=r, J=active * violation.J, bias=bias)
+
+
+def _levers(context: RowContext, constraint: Any) -> np.ndarray | None:
+    """The squares (n, nv) of typical entries of the rows of a loop, None for a coupling: 1 for a translation,
+    the radius of gyration of the body for a rotation, as the means over three axes.
+    """
+    match constraint:
+        case Weld():
+            bodies = constraint.a, constraint.b
+        case Connect() | Distance():
+            bodies = constraint.a[0], constraint.b[0]
+        case _:
+            return None
+    tree, subspaces = context.mechanism.tree, context.kinematics.motion_subspaces
+    points, rotations = np.zeros((2, tree.nv), int).astype(object)
+    for end in (tree.placement(body).link for body in bodies):
+        for i in tree.path(end):
+            square = SMALLEST_LEVER + divide(np.trace(tree.links[end].J), maximum(TINY, tree.links[end].mass))
+            for k, s in zip(range(tree.nv)[tree.links[i].v], subspaces[i].T, strict=True):
+                translation, rotation = (divide(sum(x * x for x in part), 3) for part in (s[:3], s[3:]))
+                points[k] += translation + square * rotation
+                rotations[k] += rotation
+    if isinstance(constraint, Weld):
+        scale = divide(constraint.torque_scale, 2)
+        return np.array([points] * 3 + [scale * scale * rotations] * 3)
+    return np.array([points] * (3 if isinstance(constraint, Connect) else 1))
 
 
 def violation_of(context: RowContext, constraint: Any) -> Violation:

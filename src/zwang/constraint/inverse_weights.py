@@ -1,9 +1,12 @@
 """Inverse weights: the approximate diagonal of A = J M^-1 J^T from which R is computed, one number for each
 body, velocity and tendon.
 
-They are computed in the home configuration and so are constants of the mechanism. A body that cannot
-translate, or rotate, has the inverse weight 0 there. Source: MuJoCo, `mj_setConst`, which computes
+Those of soft rows are computed in the home configuration and so are constants of the mechanism. A body that
+cannot translate, or rotate, has the inverse weight 0 there. Source: MuJoCo, `mj_setConst`, which computes
 `body_invweight0`, `dof_invweight0` and `tendon_invweight0`.
+
+Those of hard equalities, which scale the iteration of the method of multipliers, are the diagonal of A at the
+actual configuration, see `hard_inverse_weights`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.factorization import factor
+from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.norms import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
@@ -25,7 +28,10 @@ from zwang.mechanism.mocap import with_home_poses
 from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import maximum
+from zwang.scalar import divide, is_zero, maximum, minimum, where
+
+SINGULAR_PIVOT = 1e-6  # of a mass matrix, relative to its diagonal entry
+SMALLEST_LEVER = 1e-12  # the square of a typical entry of rows of which nothing else is known
 
 
 class InverseWeights(NamedTuple):
@@ -90,17 +96,42 @@ def _lengths(tendons: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
 
 
 def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
-    """M^-1 (nv, nv), by the LTDL factorisation of the mass matrix of each kinematic tree."""
+    """M^-1 (nv, nv), by the LTDL factorisation of the mass matrix of each kinematic tree.
+
+    Where M is singular, its pivots are at least `TINY`, as in MuJoCo's `mj_factorM`; at most `SINGULAR_PIVOT`
+    of the diagonal entry, of inertias that are as small.
+    """
     M, parents = crba(mechanism.tree, q), velocity_parents(mechanism.tree)
     inverse = np.zeros(M.shape, int).astype(object)
     trees = np.array(mechanism.tree.kinematic_trees, int)
     for tree in (np.flatnonzero(trees == t).tolist() for t in dict.fromkeys(trees.tolist())):
         number = {-1: -1} | {k: n for n, k in enumerate(tree)}
         own_parents = [number[parents[k]] for k in tree]
-        factors = factor(M[np.ix_(tree, tree)], own_parents)
+        own = M[np.ix_(tree, tree)]
+        smallest = [where(x > 0, minimum(TINY, SINGULAR_PIVOT * x), TINY) for x in np.diag(own)]
+        factors = factor(own, own_parents, smallest)
         for k, unit in zip(tree, np.eye(len(tree), dtype=int), strict=True):
             inverse[tree, k] = factors.solve(unit)
     return np.array(inverse.tolist()).reshape(M.shape)  # of floats, if all entries are
+
+
+def hard_inverse_weights(factors: Factors, A: Any, levers: Any = None) -> list[Any]:
+    """The inverse weights (k,) of hard rows A (k, nv): the diagonal of A M^-1 A^T at the actual
+    configuration, at least sum_k levers_ik / M_kk.
+
+    factors: of M there. levers (k, nv): the squares of typical entries of the rows, by default
+    `SMALLEST_LEVER` for each entry that is not zero by structure. The lower bound is for rows that vanish but
+    for rounding, as that of a linkage at a dead centre: with a scale of their own they would be satisfied to
+    their rounding errors.
+    """
+    weights = factors.inverse_diagonal(A)
+    if levers is None:
+        levers = [[0 if is_zero(x) else SMALLEST_LEVER for x in row] for row in A]
+    bounds = [
+        sum((divide(x, factors.H[k][k]) for k, x in enumerate(row) if not is_zero(x)), start=0)
+        for row in levers
+    ]
+    return [maximum(x, y) for x, y in zip(weights, bounds, strict=True)]
 
 
 def _of_body(

@@ -24,7 +24,7 @@ from zwang.constraint.coulomb_friction import (
     solve_loads,
     with_friction_rows,
 )
-from zwang.constraint.hard import equality_enabled
+from zwang.constraint.hard import equality_enabled, hard_constraints
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocity_rows
 from zwang.constraint.inverse_weights import InverseWeights
 from zwang.constraint.nonideal import solve_nonideal_forces
@@ -147,6 +147,10 @@ def solve_constrained(
         time=time,
         approaching_active=approaching_active,
     )
+    free = None
+    if hard_constraints(mechanism):  # the inverse weights of their rows follow from the mass matrix
+        free = free_motion(kinematics, tau)
+        context = context._replace(mass_factors=free.factors)
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:
         return _solution_with_friction(
@@ -157,7 +161,7 @@ def solve_constrained(
     rows = constraint_rows(context, by_world=by_world, nearest_only=as_warm_start(start) is not None)
     # the independent accelerations of a coordinate reduction have no links
     rows = rows if independent is None else rows.without_groups()
-    return solution_of_rows(context, free_motion(kinematics, tau), rows, **options)
+    return solution_of_rows(context, free or free_motion(kinematics, tau), rows, **options)
 
 
 def solution_of_rows(
@@ -276,6 +280,7 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
             v=kinematics.v,
             kinematics=kinematics.with_computed_poses(),
             inverse_weights=released.inverse_weights(context.inverse_weights),
+            columns=tuple(released.columns),
         )
     ).without_groups()
     state = bearing_state(released, kinematics, bearings.applied, rows)
