@@ -194,6 +194,34 @@ def test_a_rod_couples_balanced_wheels(eccentricity):
     np.testing.assert_allclose(dead.acceleration, [1 / (0.2 + 2 * eccentricity**2), 0], atol=1e-6)
 
 
+def test_a_rod_on_a_wheel_without_mass():
+    """The wheel has an inertia, but no mass: with its driven neighbour it is as one wheel."""
+    wheels = [
+        zw.Body("a", zw.Revolute("a", axis=(0, 1, 0)), mass=0, inertia=(0.5, 0.5, 0.5)),
+        zw.Body("b", zw.Revolute("b", axis=(0, 1, 0)), position=(1, 0, 0), mass=1, inertia=(0.2, 0.35, 0.2)),
+    ]
+    rod = zw.Distance("rod", ("a", (0, 0, -1)), ("b", (0, 0, -1)), 1.0)
+    m = zw.Mechanism("wheels", wheels, gravity=(0, 0, 0), constraints=[rod])
+    found = zw.constrained_dynamics(m, [0, 0], [0, 0], [1, 0])
+    np.testing.assert_allclose(found.acceleration, [1 / 0.85] * 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.05, 1e-4])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_thin_rod_on_a_ball_joint_hangs_in_a_pin(radius, dtype):
+    """A rod between two fixed points turns about its axis alone, however small its inertia there is."""
+    axial = radius**2 / 2
+    rod = zw.Body("rod", zw.Ball("joint"), mass=1, com=(0, 0, -0.5), inertia=(1 / 12, 1 / 12, axial))
+    pin = zw.Connect("pin", ("rod", (0, 0, -1)), ("world", (0, 0, -1)))
+    m = zw.Mechanism("rod", [rod], constraints=[pin], gravity=(9.81, 0, 0))
+    fast = zw.compile(m, dtype=dtype, threads=1)
+    v = fast.step([1, 0, 0, 0], [0, 0, 0], np.zeros(3), step=1e-3, integrator="rk4")[1]
+    np.testing.assert_allclose(v, 0, atol=1e-6)
+    found = zw.constrained_dynamics(m, [1, 0, 0, 0], [0, 0, 0], [0, 0, axial])
+    np.testing.assert_allclose(found.acceleration, [0, 0, 1], atol=1e-9)
+    np.testing.assert_allclose(np.abs(found.forces["pin"]), [9.81 / 2, 0, 0], atol=1e-9)
+
+
 @pytest.mark.parametrize("ratio", [1e-5, 1e-2, 1e3])
 @pytest.mark.parametrize("inertias", [(100, 1e-7), (1e-7, 100)])
 def test_gears_between_very_different_inertias(ratio, inertias):

@@ -262,6 +262,9 @@ def test_the_columns_of_a_fixed_joint_are_ignored(call, tmp_path, method):
     assert call("one.csv", *options) == (status, text)
     status, text = call("one.csv", "--kind", "inertia")
     assert status == 1 and "there is no column 'q_elbow'" in text
+    write_csv(tmp_path / "bent.csv", zw.identify.Measurements(t, q + np.array([0, 0.5]), v, a, tau), parts)
+    status, text = call("bent.csv", *options)
+    assert status == 1 and "'q_elbow' is 0.5 where its joint is fixed at 0" in " ".join(text.split())
 
 
 def test_files_are_read_strictly(tmp_path):

@@ -483,14 +483,15 @@ def test_limits_of_almost_a_revolution_do_not_restrict_the_search():
     assert solution.iterations.mean() < 20
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("method", ["lm", "newton", "transpose"])
-def test_an_empty_batch_has_an_empty_solution(method):
-    solution = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method)
+def test_an_empty_batch_has_an_empty_solution(method, compiled):
+    nothing, model, options = np.zeros((0, 3)), dh.two_link(), {"method": method, "compiled": compiled}
+    solution = zw.robot.solve_ik(model, "tip", nothing, **options)
     assert solution.q.shape == (0, 2) and solution.converged.shape == solution.reason.shape == (0,)
-    started = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), method=method, q0=np.zeros((0, 2)))
-    assert started.q.shape == (0, 2)
+    assert zw.robot.solve_ik(model, "tip", nothing, q0=np.zeros((0, 2)), **options).q.shape == (0, 2)
     if method == "lm":
-        path = zw.robot.solve_ik(dh.two_link(), "tip", np.zeros((0, 3)), path=True)
+        path = zw.robot.solve_ik(model, "tip", nothing, path=True, **options)
         assert path.q.shape == (0, 2) and path.reason.shape == path.residual.position.shape == (0,)
 
 

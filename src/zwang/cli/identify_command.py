@@ -143,9 +143,12 @@ def identify(
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
+    reference = zip(original.coordinate_names, original.neutral, strict=True)
+    fixed = {name: float(x) for name, x in reference if name not in m.coordinate_names}
     samples = zw.identify.read_csv(
-        m, data, cutoff=cutoff, delay=delay, check_units=check_units, ignore=_columns_without(original, m)
-    )
+        m, data, cutoff=cutoff, delay=delay, check_units=check_units, ignore=_columns_without(original, m),
+        fixed=fixed,
+    )  # fmt: skip
     loss = "huber" if robust else "linear"
     if method == "forces":
         found = zw.identify.fit(

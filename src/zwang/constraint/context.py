@@ -85,7 +85,7 @@ class RowContext(NamedTuple):
             factors = factor(crba_of(self.kinematics), velocity_parents(self.kinematics.tree))
         if self.columns is not None:
             A = A[:, self.columns]
-            levers = None if levers is None else levers[:, self.columns]
+            levers = levers and [[row[k] for k in self.columns] for row in levers]
         return hard_inverse_weights(factors, A, levers)
 
     @property

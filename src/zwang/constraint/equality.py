@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY, norm
+from zwang.algebra.norms import norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
 from zwang.constraint.inverse_weights import SMALLEST_LEVER
@@ -21,7 +21,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, maximum, sqrt
+from zwang.scalar import divide, is_zero, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -88,30 +88,26 @@ def _switched(violation: Violation, active: Any) -> Violation:
     return violation._replace(r=r, J=active * violation.J, bias=bias)
 
 
-def _levers(context: RowContext, constraint: Any) -> np.ndarray | None:
-    """The squares (n, nv) of typical entries of the rows of a loop, None for a coupling: 1 for a translation,
-    the radius of gyration of the body for a rotation, as the means over three axes.
+def _levers(context: RowContext, constraint: Any) -> list[list[Any]] | None:
+    """The squares (n, nv) of typical entries of the rows of a loop, None for a coupling: the mean squares of
+    the relative velocity of its ends over three axes.
     """
     match constraint:
         case Weld():
-            bodies = constraint.a, constraint.b
+            ends = (constraint.a, constraint.position), (constraint.b, constraint.anchor)
         case Connect() | Distance():
-            bodies = constraint.a[0], constraint.b[0]
+            ends = constraint.a, constraint.b
         case _:
             return None
-    tree, subspaces = context.mechanism.tree, context.kinematics.motion_subspaces
-    points, rotations = np.zeros((2, tree.nv), int).astype(object)
-    for end in (tree.placement(body).link for body in bodies):
-        for i in tree.path(end):
-            square = SMALLEST_LEVER + divide(np.trace(tree.links[end].J), maximum(TINY, tree.links[end].mass))
-            for k, s in zip(range(tree.nv)[tree.links[i].v], subspaces[i].T, strict=True):
-                translation, rotation = (divide(sum(x * x for x in part), 3) for part in (s[:3], s[3:]))
-                points[k] += translation + square * rotation
-                rotations[k] += rotation
+    a, b = (_loop_end(context, *end) for end in ends)
+    squares = (a.J - b.J) ** 2
+    points, rotations = squares[:3].sum(axis=0) / 3, squares[3:].sum(axis=0) / 3
     if isinstance(constraint, Weld):
         scale = divide(constraint.torque_scale, 2)
-        return np.array([points] * 3 + [scale * scale * rotations] * 3)
-    return np.array([points] * (3 if isinstance(constraint, Connect) else 1))
+        rows = [points] * 3 + [scale * scale * rotations] * 3
+    else:
+        rows = [points] * (3 if isinstance(constraint, Connect) else 1)
+    return [[0 if is_zero(x) else x + SMALLEST_LEVER for x in row] for row in rows]
 
 
 def violation_of(context: RowContext, constraint: Any) -> Violation:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from zwang.api.arguments.validation import numeric_mechanism
-from zwang.errors import LoadError, did_you_mean
+from zwang.errors import LoadError, StateError, did_you_mean
 from zwang.identification.measurements import Measurements, measurements
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
@@ -18,6 +18,7 @@ from zwang.mechanism.type_validation import validated_arguments
 MOST_VALUES = 200_000_000  # of a file
 LONGEST_HEADER = 1_000_000  # characters
 SEPARATORS = ",;\t"
+DISPLACED = 0.01  # [rad or m] from its value that a coordinate which is fixed may have been
 
 
 @validated_arguments()
@@ -29,6 +30,7 @@ def read_csv(
     delay: ArrayLike = 0.0,
     check_units: bool = True,
     ignore: Sequence[str] = (),
+    fixed: Mapping[str, float] | None = None,
 ) -> Measurements:
     """Measurements of a motion from a CSV file with a header, checked as by `measurements`.
 
@@ -36,13 +38,18 @@ def read_csv(
     coordinate and "tau_NAME" of every velocity, with the names of `mechanism.coordinate_names` and
     `mechanism.speed_names`; either all or none of "v_NAME", and of "a_NAME". cutoff [Hz], delay [s],
     check_units: as for `measurements`. ignore: columns that are not read, such as those of joints that
-    `with_fixed_joints` has fixed.
+    `with_fixed_joints` has fixed. fixed: the values [rad or m] of coordinates that are fixed, whose columns
+    "q_NAME" may not be away from them by more than 0.01.
     Raises LoadError, with the line and the column, for a missing or unknown column, or what is no number;
-    and what `measurements` raises.
+    and what `measurements` raises, also for fixed coordinates.
     """
     m = numeric_mechanism(mechanism)
     wanted = {"q": m.coordinate_names, "tau": m.speed_names, "v": m.speed_names, "a": m.speed_names}
-    header, rows = _rows_of(Path(path), {ignore} if isinstance(ignore, str) else set(ignore))
+    ignored = {ignore} if isinstance(ignore, str) else set(ignore)
+    if fixed:
+        _check_fixed(Path(path), fixed)
+        ignored |= {f"q_{name}" for name in fixed}
+    header, rows = _rows_of(Path(path), lambda column: column not in ignored)
     known = ["time", *(f"{kind}_{name}" for kind, names in wanted.items() for name in names)]
     for column in header:
         if column not in known:
@@ -66,8 +73,21 @@ def read_csv(
                         a=values.get("a"), cutoff=cutoff, delay=delay, check_units=check_units)  # fmt: skip
 
 
-def _rows_of(path: Path, ignored: set[str]) -> tuple[list[str], np.ndarray]:
-    """The header and the numbers of a file, without the ignored columns. Raises LoadError with the line."""
+def _check_fixed(path: Path, fixed: Mapping[str, float]) -> None:
+    """Raises StateError for a column of a fixed coordinate that is away from its value."""
+    values = {f"q_{name}": value for name, value in fixed.items()}
+    header, rows = _rows_of(path, values.__contains__)
+    for column, found in zip(header, rows.T, strict=True):
+        away = found[~(np.abs(found - values[column]) <= DISPLACED)]
+        if len(away):
+            raise StateError(
+                f"{path}: {column!r} is {away[0]:.6g} where its joint is fixed at {values[column]:.6g}; do "
+                "not fix the joint, or give a model in which it has this position"
+            )
+
+
+def _rows_of(path: Path, wanted: Callable[[str], bool]) -> tuple[list[str], np.ndarray]:
+    """The header and the numbers of a file, of the wanted columns. Raises LoadError with the line."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             separator = _separator(file.readline(LONGEST_HEADER))
@@ -79,11 +99,12 @@ def _rows_of(path: Path, ignored: set[str]) -> tuple[list[str], np.ndarray]:
             if len(set(columns)) < len(columns):
                 twice = next(c for c in columns if columns.count(c) > 1)
                 raise LoadError(f"{path}: column {twice!r} occurs twice; leave one out")
-            header = [column for column in columns if column not in ignored]
+            header = [column for column in columns if wanted(column)]
+            chosen = set(header)
             rows: list[list[float]] = []
             for line in lines:
                 if line:
-                    rows.append(_numbers(line, columns, ignored, f"{path}, line {lines.line_num}"))
+                    rows.append(_numbers(line, columns, chosen, f"{path}, line {lines.line_num}"))
                 if len(rows) * len(header) > MOST_VALUES:
                     raise LoadError(f"{path} has more than {MOST_VALUES:,} values; give a shorter record")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -102,13 +123,13 @@ def _separator(header: str) -> str:
     return max(SEPARATORS, key=columns)
 
 
-def _numbers(line: list[str], columns: list[str], ignored: set[str], where: str) -> list[float]:
-    """The numbers of a line without the ignored columns. Raises LoadError."""
+def _numbers(line: list[str], columns: list[str], chosen: set[str], where: str) -> list[float]:
+    """The numbers of a line in the chosen columns. Raises LoadError."""
     if len(line) != len(columns):
         raise LoadError(f"{where} has {len(line)} values; the header has {len(columns)} columns")
     found = []
     for text, column in zip(line, columns, strict=True):
-        if column in ignored:
+        if column not in chosen:
             continue
         try:
             found.append(float(text))

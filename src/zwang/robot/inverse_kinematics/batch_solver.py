@@ -52,8 +52,6 @@ def solve_path(
     m: Mechanism, functions: IKFunctions, start: np.ndarray, targets: list[np.ndarray], options: SearchOptions
 ) -> IKSolution:
     """Solution for a sequence of targets (N, ...), each started from the solution of the target before it."""
-    if not len(start):
-        return solve_batch(m, functions, start, targets, options)
     solutions: list[IKSolution] = []
     q = start[:1]
     for k in range(len(start)):

@@ -22,7 +22,7 @@ from zwang.robot.independent_coordinates import IndependentCoordinates, coordina
 from zwang.robot.inverse_kinematics import classical_methods
 from zwang.robot.inverse_kinematics.batch_solver import solve_batch, solve_path
 from zwang.robot.inverse_kinematics.ik_functions import IKFunctions
-from zwang.robot.inverse_kinematics.ik_solution import IKSolution
+from zwang.robot.inverse_kinematics.ik_solution import IKSolution, Residual
 from zwang.robot.inverse_kinematics.levenberg_marquardt import NullSpaceObjective, Problem
 from zwang.robot.inverse_kinematics.restarts import SearchOptions, StepFactor
 from zwang.robot.inverse_kinematics.targets import PoseTarget, TargetLike, read_target
@@ -140,7 +140,14 @@ def solve_ik(
         alpha=1.0 if alpha is None else alpha,  # type: ignore[arg-type]
     )
     flat = [x for target, task in zip(given, tasks, strict=True) for x in _arrays(target, task, count)]
-    return _shaped(_solver(method, path)(m, functions, start, flat, options), batch)
+    solver = _solver(method, path)
+    return _shaped(solver(m, functions, start, flat, options) if count else _nothing(start), batch)
+
+
+def _nothing(start: np.ndarray) -> IKSolution:
+    """The solution for no targets, from starts (0, nq)."""
+    numbers, counts = np.zeros(0), np.zeros(0, int)
+    return IKSolution(start, np.zeros(0, bool), np.zeros(0, str), Residual(numbers, numbers), counts, counts)
 
 
 def _check_unused(method: str, options: Mapping[str, Any]) -> None:
