@@ -78,6 +78,9 @@ def test_a_mocap_body_is_fixed_to_the_world():
         zw.Body("a", home_pose=((0, 0, 0), (1, 0, 0, 0)))
     with pytest.raises(DescriptionError, match="has no mocap bodies"):
         zw.with_mocap_parameters(zw.Mechanism(bodies=(zw.Body("a"),)))
+    once = zw.with_mocap_parameters(zw.Mechanism(bodies=(zw.Body("a", mocap=True),)))
+    with pytest.raises(DescriptionError, match="the pose of mocap body 'a' already contains symbols"):
+        zw.with_mocap_parameters(once.mechanism)
     pose = ("b", (0, 0, 0), (1, 0, 0, 0))
     with pytest.raises(UnknownNameError, match="no mocap body 'b'"):
         zw.Mechanism(bodies=(zw.Body("a", mocap=True),), keyframes=(zw.Keyframe("k", mocap=(pose,)),))

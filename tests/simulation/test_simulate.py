@@ -162,6 +162,8 @@ def test_the_worlds_follow_from_the_control():
     np.testing.assert_array_equal(recorded.v.values, run.v.values)
     with pytest.raises(ShapeError, match="q0 is for 2 worlds, but there are 3"):
         zw.simulate(m, [[0.0], [1.0]], duration=0.1, step=0.02, control=values, progress=False)
+    with pytest.raises(ShapeError, match="q0 is for no world"):
+        zw.simulate(m, np.zeros((0, 1)), duration=0.1, step=0.02, progress=False)
 
 
 def test_a_stateful_control_function_is_called_once_a_step_in_order():

@@ -14,7 +14,7 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import symbol
+from zwang.scalar import are_constant, symbol
 
 COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
@@ -41,13 +41,19 @@ def with_mocap_parameters(mechanism: Mechanism, keyframe: str | None = None) -> 
     world and from call to call of `step`, so that a body follows a measured motion; its velocity counts as
     zero, as in MuJoCo. The lengths and inverse weights of tendons in the home configuration remain those of
     the poses in the description, the `home_pose` of the bodies. Raises DescriptionError for a mechanism
-    without mocap bodies, and UnknownNameError.
+    without mocap bodies, or with symbols in their poses, and UnknownNameError.
     """
     moved = [body for body in mechanism.bodies if body.mocap]
     if not moved:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no mocap bodies; give a fixed body of the world mocap=True"
         )
+    for body in moved:
+        if not are_constant(*body.position, *(x for row in body.orientation for x in row)):
+            raise DescriptionError(
+                f"the pose of mocap body {body.name!r} already contains symbols; give it as numbers, or set "
+                "the symbols that it has"
+            )
     values = mocap_values((body.name, body.position, to_quaternion(body.orientation)) for body in moved)
     if keyframe is not None:
         values |= mocap_values(mechanism.keyframe(keyframe).mocap)

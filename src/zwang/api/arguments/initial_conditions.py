@@ -112,6 +112,8 @@ def _count(worlds: Any, lengths: dict[str, int]) -> int:
         raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
     N = worlds if worlds is not None else max(lengths.values())
     for name, length in lengths.items():
+        if not length:
+            raise ShapeError(f"{name} is for no world; give it for at least one")
         if length not in (1, N):
             raise ShapeError(
                 f"{name} is for {length} worlds, but there are {N}; give it for one world or for all"
