@@ -11,7 +11,7 @@ import pytest
 import zwang as zw
 from tests.mechanisms import random_mechanism
 from zwang.algebra.rotations import from_quaternion
-from zwang.errors import MissingExtraError, ShapeError, SimulationError
+from zwang.errors import MissingExtraError, ShapeError, SimulationError, SimulationWarning
 from zwang.mechanism.samples import FURUTA, furuta
 from zwang.recording.mcap_export import SCHEMAS
 
@@ -115,6 +115,17 @@ def test_states_after_a_failure_are_omitted(read):
     run = simulated(furuta(**FURUTA))
     run["q"][:, 2:] = np.nan
     assert max(time for *_, time, _ in read(run)) == round(float(run.time[1]) * 1e9)
+
+
+def test_a_control_that_fails_leaves_out_its_effort(read):
+    body = zw.Body("cart", zw.Prismatic("x"), mass=2.0, inertia=(1, 1, 1))
+    m = zw.Mechanism("cart", [body], forces=[zw.Motor("push", "x")])
+    with pytest.warns(SimulationWarning, match="the control is not a finite number"):
+        run = simulated(m, integrator="rk4", control=lambda t, q, v: {"push": 1.0 if t < 0.008 else np.nan})
+    assert run.status.values.any()
+    states = [content["joints"][0] for _, topic, _, content in read(run) if topic == "/joint_states"]
+    assert states[0]["effort"] == 1.0 and all(np.isfinite(list(x.values())[1:]).all() for x in states)
+    assert "effort" not in states[-1]
 
 
 def test_a_recording_of_one_world_without_its_dimension_is_refused(tmp_path):

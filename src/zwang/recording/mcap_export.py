@@ -137,19 +137,17 @@ class _WorldMessages:
 
     def at(self, sample: int, time: int) -> Iterator[Message]:
         """The messages of one sample; those of transforms that do not change, of the first one."""
-        if not np.isfinite(self.q[sample]).all():
+        if not (np.isfinite(self.q[sample]).all() and np.isfinite(self.v[sample]).all()):
             return
         stamp = {"sec": time // 10**9, "nsec": time % 10**9}
         if self.states:
-            joints = [
-                {
-                    "name": name,
-                    "position": float(self.q[sample, iq]),
-                    "velocity": float(self.v[sample, iv]),
-                    "effort": float(self.tau[sample, iv]),
-                }
+            joints: list[dict[str, Any]] = [
+                {"name": name, "position": float(self.q[sample, iq]), "velocity": float(self.v[sample, iv])}
                 for name, iq, iv in self.states
             ]
+            for joint, (_, _, iv) in zip(joints, self.states, strict=True):
+                if np.isfinite(self.tau[sample, iv]):  # that of a failed control is left out
+                    joint["effort"] = float(self.tau[sample, iv])
             yield self._message(STATES, time, {"timestamp": stamp, "joints": joints})
         poses = link_poses(self.tree, self.q[sample])
         groups = [(MOVING, self.moving), *([(STATIC, self.static)] if sample == 0 else [])]
