@@ -181,7 +181,7 @@ def test_a_rod_couples_balanced_wheels(eccentricity):
     inertia = 0.5 + 4 * eccentricity**2
     found = zw.constrained_dynamics(m, [0.5, 0.5], [1, 1], [1, 0])
     np.testing.assert_allclose(found.acceleration, [1 / inertia] * 2, rtol=1e-12)
-    # the rod alone turns the second wheel: its lever is 0.2 sin of the crank's angle
+    # the rod alone turns the second wheel: its moment arm is 0.2 sin of the crank's angle
     torque = (0.3 + 2 * eccentricity**2) / inertia
     np.testing.assert_allclose(abs(found.forces["rod"]), torque / (0.2 * np.sin(0.5)), rtol=1e-11)
     for reduction in (False, True):
@@ -189,7 +189,7 @@ def test_a_rod_couples_balanced_wheels(eccentricity):
                           record={"multipliers": True}, coordinate_reduction=reduction)  # fmt: skip
         np.testing.assert_allclose(run.q.values[0, -1], 1.5, atol=1e-10)
         assert np.isfinite(run.multiplier.values).all()
-    # at its dead centre, but for rounding, the rod has no lever
+    # at its dead centre, but for rounding, the rod has no moment arm
     dead = zw.constrained_dynamics(m, [np.pi, np.pi], [0, 0], [1, 0])
     np.testing.assert_allclose(dead.acceleration, [1 / (0.2 + 2 * eccentricity**2), 0], atol=1e-6)
 

@@ -143,11 +143,9 @@ def identify(
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
-    reference = zip(original.coordinate_names, original.neutral, strict=True)
-    fixed = {name: float(x) for name, x in reference if name not in m.coordinate_names}
     samples = zw.identify.read_csv(
-        m, data, cutoff=cutoff, delay=delay, check_units=check_units, ignore=_columns_without(original, m),
-        fixed=fixed,
+        m, data, cutoff=cutoff, delay=delay, check_units=check_units,
+        ignore=_columns_without(original, m), fixed=_fixed_coordinates(original, m),
     )  # fmt: skip
     loss = "huber" if robust else "linear"
     if method == "forces":
@@ -166,6 +164,12 @@ def identify(
         fitted = found.mechanism
         write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
+
+
+def _fixed_coordinates(m: zw.Mechanism, part: zw.Mechanism) -> dict[str, float]:
+    """The coordinates that the mechanism `part` lacks, with the values at which their joints are fixed."""
+    values = zip(m.coordinate_names, m.neutral, strict=True)
+    return {name: float(x) for name, x in values if name not in part.coordinate_names}
 
 
 def _columns_without(m: zw.Mechanism, part: zw.Mechanism) -> list[str]:

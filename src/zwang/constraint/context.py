@@ -78,15 +78,15 @@ class RowContext(NamedTuple):
     mass_factors: Factors | None = None
     columns: tuple[int, ...] | None = None
 
-    def hard_inverse_weights(self, A: Any, levers: Any = None) -> list[Any]:
+    def hard_inverse_weights(self, A: Any, squares: Any = None) -> list[Any]:
         """The inverse weights (k,) of hard rows A (k, nv), see the function of this name."""
         factors = self.mass_factors
         if factors is None:
             factors = factor(crba_of(self.kinematics), velocity_parents(self.kinematics.tree))
         if self.columns is not None:
             A = A[:, self.columns]
-            levers = levers and [[row[k] for k in self.columns] for row in levers]
-        return hard_inverse_weights(factors, A, levers)
+            squares = squares and [[row[k] for k in self.columns] for row in squares]
+        return hard_inverse_weights(factors, A, squares)
 
     @property
     def resting_speed(self) -> Any:

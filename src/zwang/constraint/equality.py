@@ -11,7 +11,7 @@ import numpy as np
 from zwang.algebra.norms import norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
-from zwang.constraint.inverse_weights import SMALLEST_LEVER
+from zwang.constraint.inverse_weights import SMALLEST_SQUARE
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
@@ -60,7 +60,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
             violation.J,
             context.v,
             violation.r,
-            inverse_weight=context.hard_inverse_weights(found.J, _levers(context, constraint)),
+            inverse_weight=context.hard_inverse_weights(found.J, _mean_squares(context, constraint)),
             bias=violation.bias,
             settling_time=context.step.settling_time,
         )
@@ -88,7 +88,7 @@ def _switched(violation: Violation, active: Any) -> Violation:
     return violation._replace(r=r, J=active * violation.J, bias=bias)
 
 
-def _levers(context: RowContext, constraint: Any) -> list[list[Any]] | None:
+def _mean_squares(context: RowContext, constraint: Any) -> list[list[Any]] | None:
     """The squares (n, nv) of typical entries of the rows of a loop, None for a coupling: the mean squares of
     the relative velocity of its ends over three axes.
     """
@@ -107,7 +107,7 @@ def _levers(context: RowContext, constraint: Any) -> list[list[Any]] | None:
         rows = [points] * 3 + [scale * scale * rotations] * 3
     else:
         rows = [points] * (3 if isinstance(constraint, Connect) else 1)
-    return [[0 if is_zero(x) else x + SMALLEST_LEVER for x in row] for row in rows]
+    return [[0 if is_zero(x) else x + SMALLEST_SQUARE for x in row] for row in rows]
 
 
 def violation_of(context: RowContext, constraint: Any) -> Violation:

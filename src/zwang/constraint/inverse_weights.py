@@ -31,7 +31,7 @@ from zwang.mechanism.tree import WORLD, Placement
 from zwang.scalar import divide, is_zero, maximum, minimum, where
 
 SINGULAR_PIVOT = 1e-6  # of a mass matrix, relative to its diagonal entry
-SMALLEST_LEVER = 1e-12  # the square of a typical entry of rows of which nothing else is known
+SMALLEST_SQUARE = 1e-12  # the square of a typical entry of rows of which nothing else is known
 
 
 class InverseWeights(NamedTuple):
@@ -115,21 +115,21 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     return np.array(inverse.tolist()).reshape(M.shape)  # of floats, if all entries are
 
 
-def hard_inverse_weights(factors: Factors, A: Any, levers: Any = None) -> list[Any]:
+def hard_inverse_weights(factors: Factors, A: Any, squares: Any = None) -> list[Any]:
     """The inverse weights (k,) of hard rows A (k, nv): the diagonal of A M^-1 A^T at the actual
-    configuration, at least sum_k levers_ik / M_kk.
+    configuration, at least sum_k squares_ik / M_kk.
 
-    factors: of M there. levers (k, nv): the squares of typical entries of the rows, by default
-    `SMALLEST_LEVER` for each entry that is not zero by structure. The lower bound is for rows that vanish but
-    for rounding, as that of a linkage at a dead centre: with a scale of their own they would be satisfied to
-    their rounding errors.
+    factors: of M there. squares (k, nv): the squares of typical entries of the rows, by default
+    `SMALLEST_SQUARE` for each entry that is not zero by structure. The lower bound is for rows that vanish
+    but for rounding, as that of a linkage at a dead centre: with a scale of their own they would be satisfied
+    to their rounding errors.
     """
     weights = factors.inverse_diagonal(A)
-    if levers is None:
-        levers = [[0 if is_zero(x) else SMALLEST_LEVER for x in row] for row in A]
+    if squares is None:
+        squares = [[0 if is_zero(x) else SMALLEST_SQUARE for x in row] for row in A]
     bounds = [
         sum((divide(x, factors.H[k][k]) for k, x in enumerate(row) if not is_zero(x)), start=0)
-        for row in levers
+        for row in squares
     ]
     return [maximum(x, y) for x, y in zip(weights, bounds, strict=True)]
 

@@ -87,13 +87,8 @@ UNREAL = {
     -sp.oo: "is infinite",
     sp.zoo: "is infinite",
 }
-BINDING = (
-    ExprWithLimits,
-    sp.Derivative,
-    sp.Limit,
-    sp.Subs,
-    sp.Lambda,
-)  # their variables are no symbols of a formula
+BINDING = ExprWithLimits, sp.Derivative, sp.Limit, sp.Subs, sp.Lambda
+"""The expressions whose own variables are no symbols of a formula."""
 
 
 def unreal_part(x: sp.Basic) -> str:

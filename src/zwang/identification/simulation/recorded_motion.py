@@ -83,8 +83,11 @@ class RecordedMotion:
     def step(self, given: float | None, largest: float) -> float:
         """The step [s] of a simulation with whole numbers of steps between the samples: the given one, or
         else the largest one up to `largest`. A step is adapted where it would miss the last sample by more
-        than `MISSED` sampling times. Raises StateError for a given step that does not divide these.
+        than `MISSED` sampling times. Raises StateError for a given step that is not positive or does not
+        divide these.
         """
+        if given is not None and not given > 0:
+            raise StateError(f"step is {given}; it must be positive")
         period = sampling_interval(self.time)
         h = largest if given is None else given
         every = max(1, round(period / h))

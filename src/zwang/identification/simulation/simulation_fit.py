@@ -171,8 +171,6 @@ def fit_by_simulation(
         raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
     given_step = None if step is None else validation.real(step, "step", "positive")
-    if given_step is not None and not given_step > 0:
-        raise StateError(f"step is {given_step}; it must be positive")
     h = record.step(given_step, options.timestep)
     simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation, loss)
