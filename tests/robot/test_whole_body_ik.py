@@ -205,3 +205,21 @@ def test_options_are_checked(humanoid):
         whole_body_ik(humanoid, (), [])
     with pytest.raises(zw.errors.ShapeError, match="different shapes"):
         whole_body_ik(humanoid, (HAND, ComTask()), [np.zeros((3, 3)), np.zeros((2, 3))])
+
+
+def test_a_planar_loop_on_a_floating_base_reaches_targets_beside_a_posture():
+    """The rows of the loop's pin are three, of rank two: they contradict each other in their rounding."""
+    bodies = [zw.Body("base", zw.Free("base"), mass=5, inertia=(0.1, 0.1, 0.1))]
+    for k, x in (("l", -0.1), ("r", 0.1)):
+        for name, parent, place in (("a", "base", (x, 0, 0)), ("b", f"a{k}", (0, 0, -0.4))):
+            joint = zw.Revolute(name + k, axis=(0, 1, 0))
+            bodies.append(zw.Body(name + k, joint, parent, place, mass=1, inertia=(0.01, 0.01, 0.01)))
+    pin = zw.Connect("pin", ("bl", (0, 0, -0.4)), ("br", (0, 0, -0.4)))
+    m = zw.Mechanism("legs", bodies, constraints=[pin], frames=[zw.Frame("tip", "bl", (0, 0, -0.4))])
+    q0, _ = zw.assemble(m, [*m.neutral[:7], -0.2, 0.4, 0.2, -0.3])
+    targets = zw.frame_pose(m, q0, "tip").p + np.random.default_rng(0).normal(size=(20, 3)) * 0.3
+    tasks = FrameTask("tip", weight=(1, 1, 1, 0, 0, 0)), PostureTask()
+    found = whole_body_ik(m, tasks, [targets, None], q0)
+    assert found.converged.all(), found.reason
+    for q, target in zip(found.q, targets, strict=True):
+        np.testing.assert_allclose(zw.frame_pose(m, q, "tip").p, target, atol=1e-6)

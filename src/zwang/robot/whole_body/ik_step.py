@@ -51,6 +51,7 @@ FREE_COMPLIANCE = 1e-8  # the same of damping and postures; rounding errors of x
 SMALLEST_ROW = 1e-10  # |J| of a row, relative to the largest, below which it consists of rounding errors
 SMALLEST_DENOMINATOR = 1e-300  # instead of zero in a denominator
 HELD = 1e-11  # residual of rows that hold, relative to |J| |x|
+SMALLEST_DISPLACEMENT = 1e-8  # [rad, m] relative to which rows hold where x vanishes but for rounding
 SETTLED = 1e-7  # relative change of x in a pass, below which rows that do not hold contradict each other
 PASSES = 40  # solutions with shifted references, at most
 DECREASE = 0.1  # of the residual in a pass, above which R becomes smaller by this factor
@@ -174,9 +175,10 @@ def _compliances(level: Level, tasks: Rows, strict: Rows) -> np.ndarray:
 class _Pass(NamedTuple):
     """A solution x (nv,) of the method of multipliers, and the forces f (n,) of the rows that must hold.
 
-    factor: of R. largest: the largest displacement so far. residual: b - J x of these rows, of inactive ones
-    R times their change of force, relative to |J| and `largest`. change: of x in this pass, relative to
-    `largest`. failed: whether Newton's method has ended before the solution. passes: their number.
+    factor: of R. largest: the largest displacement so far, at least `SMALLEST_DISPLACEMENT`. residual: b -
+    J x of these rows, of inactive ones R times their change of force, relative to |J| and `largest`. change:
+    of x in this pass, relative to `largest`. failed: whether Newton's method has ended before the solution.
+    passes: their number.
     """
 
     x: np.ndarray
@@ -210,7 +212,7 @@ def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, A
         aref = np.concatenate([tasks.aref, strict.aref + R * s.f])
         found = newton(gauss, rows.replaced(aref=aref, R=np.concatenate([tasks.R, R])), start=s.x)
         x, f = found.acceleration, found.force[first:]
-        largest = maximum(s.largest, maximum(max_abs(x), SMALLEST_DENOMINATOR))
+        largest = maximum(s.largest, max_abs(x))
         residual = max_abs(R * (f - s.f) * weights) / largest
         slow = residual > DECREASE * s.residual
         factor = where(slow, maximum(DECREASE * s.factor, SMALLEST_FACTOR), s.factor)
@@ -218,7 +220,8 @@ def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, A
         return _Pass(x, f, factor, largest, residual, max_abs(x - s.x) / largest, failed, s.passes + 1)
 
     never, x = 0.0 > 1.0, gauss.a_free
-    start = _Pass(x, np.zeros(len(strict)), 1.0, max_abs(x), np.inf, np.inf, never, 0.0)
+    largest = maximum(max_abs(x), SMALLEST_DISPLACEMENT)
+    start = _Pass(x, np.zeros(len(strict)), 1.0, largest, np.inf, np.inf, never, 0.0)
     last = while_loop(unfinished, shifted, start)
     lost = logical_and(last.residual > LARGEST_RESIDUAL, logical_not(is_settled(last)))
     return last.x, logical_or(last.failed, lost)
