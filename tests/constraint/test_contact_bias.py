@@ -67,6 +67,27 @@ def test_a_wheel_rim_of_a_box_that_spins_flat_on_the_ground_needs_no_normal_bias
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+def test_the_recorded_force_of_a_sliding_rod_converges_under_rk4(compiled):
+    """N = m (g - omega^2 cos / 2) / (1 + 3 sin^2), of a rod of 1 m on a smooth ground, to the first order."""
+    smooth = zw.Surface(hard=True, condim=1)
+    joints = (zw.Prismatic("z"), zw.Revolute("lean", axis=(0, 1, 0)))
+    tip = zw.Sphere(radius=1e-9, position=(0, 0, -0.5), surface=smooth)
+    body = zw.Body("rod", joint=joints, mass=1.0, inertia=(1 / 12, 1 / 12, 1e-6), geometry=[tip])
+    m = zw.Mechanism(bodies=[body], geometry=[zw.Plane(surface=smooth)])
+    errors = []
+    for step in (4e-3, 2e-3):
+        run = zw.simulate(
+            m, [0.5 * np.cos(0.5) + 1e-9, 0.5], [-0.75 * np.sin(0.5), 1.5], duration=0.1, step=step,
+            integrator="rk4", compiled=compiled, record={"constraints": True}, progress=False,
+        )  # fmt: skip
+        angle, rate = run.q.values[0, :-1, 1], run.v.values[0, :-1, 1]
+        expected = (G - rate**2 * np.cos(angle) / 2) / (1 + 3 * np.sin(angle) ** 2)
+        found = run.generalised_constraint_force.values[0, :-1, 0]
+        errors.append(np.abs(found / expected - 1).max())
+    assert errors[0] < 0.004 and errors[1] < errors[0] / 1.8
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_a_pole_falls_about_its_tip_as_a_physical_pendulum(compiled):
     """omega^2 = 3 g (1 - cos) / L while the tip sticks: energy is kept to first order in the step."""
     touch = zw.Surface(friction=(5.0, 0.005, 0.0001), hard=True)

@@ -19,12 +19,12 @@ BALL = FLAT._replace(
 INERTIA = np.array([0.01, 0.02, 0.015])
 
 
-def oscillator(q, v, z, dt, memory):
+def oscillator(q, v, z, node, memory):
     """A unit oscillator, and z_dot = -z + q."""
     return -q, -z + q, None
 
 
-def gyroscope(q, v, z, dt, memory):
+def gyroscope(q, v, z, node, memory):
     """A torque-free asymmetric body."""
     return -np.cross(v, INERTIA * v) / INERTIA, z, None
 
@@ -82,9 +82,28 @@ def test_order_of_convergence_with_a_time_dependent_derivative(stepper, expected
     for steps in (20, 40):
         state, h = State(np.array([0.0]), np.array([1.0]), np.zeros(0)), 1 / steps
         for k in range(steps):
-            state, _ = stepper(lambda q, v, z, dt, _, t=k * h: (np.exp([t + dt]), z, None), FLAT, state, h)
+            state, _ = stepper(
+                lambda q, v, z, node, _, t=k * h: (np.exp([t + node.dt]), z, None), FLAT, state, h
+            )
         errors.append(abs(state.v[0] - math.e))
     assert math.log2(errors[0] / errors[1]) == pytest.approx(expected, abs=0.1)
+
+
+def test_a_stage_is_displaced_from_the_motion_by_its_lag():
+    """The distance from the oscillator is of second order before the displacement, of third order after it."""
+    distances = []
+    for h in (0.02, 0.01):
+        found = []
+
+        def derivative(q, v, z, node, memory, found=found):
+            exact = START.q * math.cos(node.dt) + START.v * math.sin(node.dt)
+            found.append([abs(q - exact)[0], abs(q + node.position_lag * -q - exact)[0]])
+            return -q, z, memory
+
+        runge_kutta_4(derivative, FLAT, START, h)
+        distances.append(found[1:])
+    before, after = np.moveaxis(np.log2(np.divide(*distances)), -1, 0)
+    assert before[:2] == pytest.approx(2, abs=0.1) and (after > 2.9).all()
 
 
 def test_steps_work_on_rationals_of_sympy():

@@ -152,6 +152,8 @@ def rows_of_contact(context: RowContext, contact: Contact) -> Rows:
         moving = contact._replace(J=extended, surface_velocity=None)
         rows = rows_of_contact(context._replace(v=np.array([*context.v, 1])), moving)
         return rows.replaced(J=rows.J[:, :-1])
+    if contact.hard:
+        contact = contact._replace(distance=context.distance_on_motion(contact.distance, contact.bias[0]))
     if contact.pair.condim == 1:
         return _unilateral_rows(context, contact, contact.J[:1], contact.inverse_weight[0])
     if contact.hard:

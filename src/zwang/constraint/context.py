@@ -61,8 +61,9 @@ class RowContext(NamedTuple):
     that approach faster than `resting_speed` constrain the acceleration; where they do not, they close by an
     impact. impulsive: the rows are those of an impact, whose unknown is the change of v; see
     `constraint.impact`. widening [m, rad]: added to the distances at which limits and soft contacts become
-    active. mass_factors: those of the mass matrix at q, computed by default where rows need them. columns:
-    the generalised velocities of that mass matrix, all by default.
+    active. position_lag [s^2]: of the stage of an integrator, see `Node`. mass_factors: those of the mass
+    matrix at q, computed by default where rows need them. columns: the generalised velocities of that mass
+    matrix, all by default.
     """
 
     mechanism: Mechanism
@@ -75,8 +76,15 @@ class RowContext(NamedTuple):
     approaching_active: Any = True
     impulsive: bool = False
     widening: Any = 0
+    position_lag: Any = 0
     mass_factors: Factors | None = None
     columns: tuple[int, ...] | None = None
+
+    def distance_on_motion(self, distance: Any, bias: Any) -> Any:
+        """The distance of a closed hard contact or limit with the bias Jdot v, at the configuration of the
+        motion at the time of a stage: that of the stage is off by J a position_lag, and J a = -bias.
+        """
+        return distance - self.position_lag * bias
 
     def hard_inverse_weights(self, A: Any, squares: Any = None) -> list[Any]:
         """The inverse weights (k,) of hard rows A (k, nv), see the function of this name."""
@@ -130,6 +138,7 @@ def row_context(
     approaching_active: Any = True,
     impulsive: bool = False,
     widening: Any = 0,
+    position_lag: Any = 0,
 ) -> RowContext:
     """Context at the state (q, v) of `kinematics`.
 
@@ -147,4 +156,5 @@ def row_context(
         approaching_active,
         impulsive,
         widening,
+        position_lag,
     )

@@ -136,9 +136,11 @@ def _row(
     if softness is None:
         # The bias matters near the limit only. That of a string is infinite at length zero.
         near = can_close(distance, (J @ np.asarray(context.v))[0], context.step.size)
+        bias = where(near, bias, 0)
         return hard_softness_rows(
-            name, "limit", J, context.v, [distance], inverse_weight=inverse_weight,
-            bias=where(near, bias, 0), timestep=context.step.size, damping=context.step.closing_damping,
+            name, "limit", J, context.v, [context.distance_on_motion(distance, bias)],
+            inverse_weight=inverse_weight, bias=bias,
+            timestep=context.step.size, damping=context.step.closing_damping,
         )  # fmt: skip
     margin = softness.margin
     return soft_rows(

@@ -1,9 +1,9 @@
 """Integrators with a fixed step size, as functions of a state derivative; they know no mechanism.
 
 A state is a `State` (q, v, z): the configuration, the generalised velocities, and the other states, which are
-the activations of actuators. `derivative(q, v, z, dt, memory)` returns (v_dot, z_dot, memory) at the time dt
-after the beginning of the step; `memory` is a pytree that it hands to its next evaluation, None in the first
-one, and that a step returns at the end. All functions work on every kind of scalar.
+the activations of actuators. `derivative(q, v, z, node, memory)` returns (v_dot, z_dot, memory) at a `Node`
+of the step; `memory` is a pytree that it hands to its next evaluation, None in the first one, and that a step
+returns at the end. All functions work on every kind of scalar.
 """
 
 from __future__ import annotations
@@ -41,7 +41,19 @@ class StateSpace(NamedTuple):
     unroll: bool | None = None
 
 
-StateDerivativeFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any, Any]]
+class Node(NamedTuple):
+    """The place of a stage in its step.
+
+    dt [s]: the time after the beginning of the step. position_lag [s^2]: displaced by this times the
+    acceleration, the configuration of the stage is that of the motion at this time, to third order.
+    """
+
+    dt: Any
+    position_lag: Any = 0
+
+
+StateDerivativeFunction = Callable[[Any, Any, Any, Node, Any], tuple[Any, Any, Any]]
+FIRST_NODE = Node(0)
 
 
 def semi_implicit_euler(
@@ -53,13 +65,14 @@ def semi_implicit_euler(
     depends on q alone. Source: Hairer, Lubich, Wanner, Geometric Numerical Integration (2006), Sec. I.1.2;
     MuJoCo's "Euler".
     """
-    v_dot, z_dot, memory = derivative(*state, 0, None)
+    v_dot, z_dot, memory = derivative(*state, FIRST_NODE, None)
     v = state.v + h * v_dot
     return State(space.integrate(state.q, v, h), v, space.advance(state.z, z_dot, h)), memory
 
 
 FIRST_WEIGHT = 1 / 6
-LATER_STAGES = ((1 / 2, 1 / 3), (1 / 2, 1 / 3), (1, 1 / 6))  # node and weight
+LATER_STAGES = ((1 / 2, 1 / 3), (1 / 2, 1 / 3), (1, 1 / 6))  # time and weight
+POSITION_LAGS = 1 / 8, -1 / 8, 0.0  # c^2 / 2 - c b of the time c and that of the stage before, b
 
 
 def runge_kutta_4(
@@ -89,9 +102,9 @@ def _mean_slopes(
     derivative: StateDerivativeFunction, space: StateSpace, state: State, h: Any
 ) -> tuple[_Slopes, Any]:
     """The weighted mean of the slopes of all stages, and the memory."""
-    v_dot, z_dot, memory = derivative(*state, 0, None)
+    v_dot, z_dot, memory = derivative(*state, FIRST_NODE, None)
     first = _Slopes(np.array(state.v), v_dot, z_dot)
-    stages = table(LATER_STAGES)
+    stages, lags = table(LATER_STAGES), table(POSITION_LAGS)
 
     def stage(k: Any, carry: tuple[_Slopes, _Slopes, Any]) -> tuple[_Slopes, _Slopes, Any]:
         """Stage k: u_k = c_k h u_dot_{k-1}, and the slopes at the displaced state."""
@@ -99,7 +112,7 @@ def _mean_slopes(
         dt, weight = stages[k, 0] * h, stages[k, 1]
         q = space.integrate(state.q, last.u_dot, dt)
         v, z = state.v + dt * last.v_dot, state.z + dt * last.z_dot
-        v_dot, z_dot, memory = derivative(q, v, z, dt, memory)
+        v_dot, z_dot, memory = derivative(q, v, z, Node(dt, lags[k] * h * h), memory)
         slopes = _Slopes(space.displacement_rate(dt * last.u_dot, v), v_dot, z_dot)
         return slopes, _Slopes(*(x + weight * y for x, y in zip(mean, slopes, strict=True))), memory
 
@@ -148,7 +161,7 @@ def semi_implicit_euler_part(
     this an impact would have an error of first order, which depends on its phase in the step. Source:
     Hairer, Lubich, Wanner, Geometric Numerical Integration (2006), Sec. I.1.4.
     """
-    v_dot, z_dot, memory = derivative(*state, 0, None)
+    v_dot, z_dot, memory = derivative(*state, FIRST_NODE, None)
     start = state.v + where(first, h / 2, 0.0) * v_dot
     mean, v = start + size / 2 * v_dot, start + size * v_dot
     end = State(space.integrate(state.q, mean, size), v, space.advance(state.z, z_dot, size))

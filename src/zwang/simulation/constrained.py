@@ -121,7 +121,7 @@ def solve_constrained(
     step: StepForm | None = None, kinematics: Kinematics | None = None,
     inverse_weights: InverseWeights | None = None, start: Any = None, time: Any = 0,
     independent: tuple[IndependentVelocity, ...] | None = None, approaching_active: Any = True,
-    modes: SlidingModes | None = None, bearings: BearingLoads | None = None,
+    modes: SlidingModes | None = None, bearings: BearingLoads | None = None, position_lag: Any = 0,
 ) -> ConstrainedSolution:  # fmt: skip
     """Gauss's problem, constraint rows and solution under the applied generalised force tau (nv,), on any
     scalar.
@@ -130,9 +130,9 @@ def solve_constrained(
     mechanism's tree at (q, v), computed here by default. inverse_weights: those of the mechanism, computed
     here by default. start: initial guess or warm start, as for `solve`. time [s]: the t of time-dependent
     constraints. independent: the independent velocities of a coordinate reduction, or none of them for an
-    automatic choice; None for constraint forces. approaching_active: see `RowContext`. modes: of Coulomb
-    friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those under the
-    passive forces.
+    automatic choice; None for constraint forces. approaching_active, position_lag: see `RowContext`. modes:
+    of Coulomb friction, see `SlidingModes`. bearings: of the joints with Coulomb friction; by default those
+    under the passive forces.
     """
     laws = coulomb_frictions(mechanism)
     repeated = laws or has_nonideal_constraints(mechanism)  # each step solves the problem several times
@@ -146,6 +146,7 @@ def solve_constrained(
         step=step,
         time=time,
         approaching_active=approaching_active,
+        position_lag=position_lag,
     )
     free = None
     if hard_constraints(mechanism):  # the inverse weights of their rows follow from the mass matrix

@@ -136,15 +136,20 @@ def constrained_motion(
     *,
     modes: SlidingModes | None = None,
     bearings: BearingLoads | None = None,
+    position_lag: Any = 0,
 ) -> ConstrainedMotion:
     """The constrained acceleration by Gauss's principle, under the applied generalised force tau (nv,) [N m,
     N].
 
     The acceleration minimises 1/2 (a - a_free)^T M (a - a_free) + sum_i s_i(J_i a - aref_i). warm_start: an
     initial acceleration, or the row statuses of the previous solution. modes, bearings: of Coulomb friction,
-    see `solve_constrained`. Source: MuJoCo documentation, Computation, "Constraint model"; `zwang.solver`.
+    see `solve_constrained`. position_lag: see `RowContext`. Source: MuJoCo documentation, Computation,
+    "Constraint model"; `zwang.solver`.
     """
-    found = solved(model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings)
+    found = solved(
+        model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings,
+        position_lag=position_lag,
+    )  # fmt: skip
     solution = found.solution
     statuses = (
         status_if(solution.failed, NOT_CONVERGED),
@@ -180,6 +185,7 @@ def solved(
     *,
     modes: SlidingModes | None = None,
     bearings: BearingLoads | None = None,
+    position_lag: Any = 0,
 ) -> ConstrainedSolution:
     """Gauss's problem of a step: collision, constraint rows, and the solution with every row's
     force.
@@ -187,7 +193,7 @@ def solved(
     return solve_constrained(
         model.mechanism, kinematics.q, kinematics.v, tau, kinematics=kinematics, step=model.step,
         inverse_weights=model.weights, time=t, independent=model.independent, start=warm_start,
-        approaching_active=approaching_active, modes=modes, bearings=bearings,
+        approaching_active=approaching_active, modes=modes, bearings=bearings, position_lag=position_lag,
     )  # fmt: skip
 
 

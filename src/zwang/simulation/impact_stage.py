@@ -35,6 +35,7 @@ from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.integrator.fixed_step import (
+    Node,
     State,
     StateSpace,
     SubStep,
@@ -118,8 +119,8 @@ class PartRate(NamedTuple):
     motion: ConstrainedMotion
 
 
-PartDerivative = Callable[[Any, Any, Any, Any, Any, Any], PartRate]
-"""The rate at (q, v, z, time after the beginning of the step, whether approaching contacts act, signs of the
+PartDerivative = Callable[[Any, Any, Any, Node, Any, Any], PartRate]
+"""The rate at (q, v, z, node of the step, whether approaching contacts act, signs of the
 sliding speeds of the laws of Coulomb friction as in `PartToStop`).
 """
 
@@ -249,8 +250,11 @@ def step_with_impacts(
         """A part of this size, and the rates of all its stages, or of the first."""
         rates: list[PartRate] = []
 
-        def at(q: Any, v: Any, z: Any, dt: Any, memory: _PartMemory | None) -> tuple[Any, Any, _PartMemory]:
-            rate = derivative(q, v, z, s.elapsed + dt, equal(s.phase, TRIAL), signs)
+        def at(
+            q: Any, v: Any, z: Any, node: Node, memory: _PartMemory | None
+        ) -> tuple[Any, Any, _PartMemory]:
+            node = node._replace(dt=s.elapsed + node.dt)
+            rate = derivative(q, v, z, node, equal(s.phase, TRIAL), signs)
             if unroll or memory is None:
                 rates.append(rate)
             found = _PartMemory(rate.closes, rate.status, rate.solver)

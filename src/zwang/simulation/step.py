@@ -43,7 +43,7 @@ from zwang.constraint.coulomb_friction import (
 )
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
-from zwang.integrator.fixed_step import State, StateSpace, runge_kutta_4, semi_implicit_euler
+from zwang.integrator.fixed_step import Node, State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -259,20 +259,21 @@ def _integrated(
     stages: list[StateDerivative] = []  # all stages, or the first
 
     def derivative(
-        q: Any, v: Any, z: Any, dt: Any, memory: _StageMemory | None
+        q: Any, v: Any, z: Any, node: Node, memory: _StageMemory | None
     ) -> tuple[Any, Any, _StageMemory]:
-        """Stages 1 to 9 at the time t + dt; the solver's initial guess is the preceding solution."""
+        """Stages 1 to 9 at a node; the solver's initial guess is the preceding solution."""
         if isinstance(warm_start, KnownSolutions):
             guess: Any = warm_start.of_stage(len(stages))
         elif isinstance(warm_start, KnownSolution) or memory is None:
             guess = warm_start
         else:
             guess = memory.warm_start
-        found = state_derivative(s, q, v, z, control, t + dt, guess, modes=modes)
+        lag = node.position_lag
+        found = state_derivative(s, q, v, z, control, t + node.dt, guess, modes=modes, position_lag=lag)
         if unroll or memory is None:
             stages.append(found)
         motion = found.motion
-        last = Stage(t + dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
+        last = Stage(t + node.dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
         if motion is None:
             memory = _StageMemory(last)
         elif memory is None:
@@ -302,10 +303,12 @@ def _with_impacts(
     known = TO_BE_FOUND if evaluation.tangents else None
     laws = _sliding_laws(s, t) if _has_stops(s) else None
 
-    def part(q: Any, v: Any, z: Any, dt: Any, approaching_active: Any, signs: Any) -> PartRate:
+    def part(q: Any, v: Any, z: Any, node: Node, approaching_active: Any, signs: Any) -> PartRate:
         """Stages 1 to 9 in a part of a step between impacts and stops."""
         modes = None if laws is None else SlidingModes(signs, True, s.h)
-        found = state_derivative(s, q, v, z, control, t + dt, known, approaching_active, modes)
+        found = state_derivative(
+            s, q, v, z, control, t + node.dt, known, approaching_active, modes, node.position_lag
+        )
         motion = found.motion
         assert motion is not None
         return PartRate(found.v_dot, found.z_dot, found.status, motion.solver_status, found.closes, motion)
@@ -390,11 +393,12 @@ def state_derivative(
     warm_start: Any = None,
     approaching_active: Any = True,
     modes: SlidingModes | None = None,
+    position_lag: Any = 0,
 ) -> StateDerivative:
     """The time derivative of the state at the time t [s]: stages 1 to 9.
 
-    approaching_active: whether hard contacts that approach faster than the resting speed act, see
-    `RowContext`.
+    approaching_active: whether hard contacts that approach faster than the resting speed act; position_lag:
+    that of the stage; see `RowContext`.
     modes: of Coulomb friction, see `SlidingModes`.
     """
     # 1. kinematics, computed once for all stages
@@ -408,8 +412,9 @@ def state_derivative(
     # 5. to 8. collision, constraint rows, unconstrained motion, constraint solver
     bearings = bearing_loads_of(s.constraint_model.released, q, v, z, control, t, s.actuator_step)
     motion = constrained_motion(
-        s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes, bearings=bearings
-    )
+        s.constraint_model, kinematics, tau, t, warm_start, approaching_active, modes=modes,
+        bearings=bearings, position_lag=position_lag,
+    )  # fmt: skip
     # 9. implicit damping
     if (
         s.constraint_model.hard
