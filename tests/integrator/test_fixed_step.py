@@ -90,7 +90,7 @@ def test_order_of_convergence_with_a_time_dependent_derivative(stepper, expected
 
 
 def test_a_stage_is_displaced_from_the_motion_by_its_lag():
-    """The distance from the oscillator is of second order before the displacement, of third order after it."""
+    """The distance from the oscillator is of third order after the displacement, of second before."""
     distances = []
     for h in (0.02, 0.01):
         found = []

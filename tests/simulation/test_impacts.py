@@ -351,6 +351,65 @@ def test_a_hard_limit_stops_a_mass_without_rebound(integrator, h):
     np.testing.assert_allclose(x, np.minimum(t, 0.5003), atol=2 * h)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_recorded_forces_do_not_include_impacts(integrator, compiled):
+    """The ball falls freely to the impact, which takes its momentum, and carries its weight afterwards; all
+    samples of its forces and sensors are those of one of these motions.
+    """
+    m, h = ball_on_floor(surface(0.0)), 2e-3
+    m = m.replace(
+        sensors=(
+            zw.SiteSensor("felt", "accelerometer", "ball"),
+            zw.TouchSensor("touch", "ball", zw.Sphere(0.2)),
+        )
+    )
+    wanted = {"constraints": True, "forces": True, "reactions": True, "sensors": True}
+    run = run_of(
+        m, pose(0.01), duration=0.06, step=h, integrator=integrator, record=wanted, compiled=compiled
+    )
+    lands = math.ceil(math.sqrt(0.02 / G) / h)
+    expected = np.where(np.arange(31) < lands, 0.0, G)
+    assert run.generalised_constraint_force[0, :, 2].values == pytest.approx(expected, abs=1e-6)
+    assert run.force[0, :, 0, 2].values == pytest.approx(expected, abs=1e-6)
+    assert run.sensor[0, :, 2].values == pytest.approx(expected, abs=1e-6)
+    assert run.sensor[0, :, 3].values == pytest.approx(expected, abs=1e-6)
+    assert np.abs(run.reaction_force.values).max() < 1e-6  # of a free joint
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_the_recorded_reaction_of_a_hinge_does_not_include_an_impact(integrator):
+    """An arm swings down onto the floor: up to the sample before the impact its hinge has the reaction of the
+    free arm, by the laws of Newton and Euler.
+    """
+    hard, mass, length, inertia = surface(0.5), 1.0, 0.25, 0.02
+    ball = zw.Sphere(0.05, position=(0.5, 0, 0), surface=hard)
+    arm = zw.Body("arm", zw.Revolute("hinge", axis=(0, 1, 0)), position=(0, 0, 0.05), mass=mass,
+                  com=(length, 0, 0), inertia=(inertia,) * 3, geometry=[ball])  # fmt: skip
+    m = zw.Mechanism("arm", [arm], geometry=[zw.Plane(surface=hard)])
+    run = run_of(m, [-0.5], duration=0.4, step=1e-3, integrator=integrator, record={"reactions": True})
+    q, v = run.q.values[0, :, 0], run.v.values[0, :, 0]
+    struck = int(np.argmax(np.diff(v) < -0.1))
+    assert v[struck] > 1 and v[struck + 1] < -0.4
+    a = mass * G * length * np.cos(q) / (inertia + mass * length**2)
+    reaction = mass * (G - length * (np.cos(q) * a - np.sin(q) * v**2))
+    found = run.reaction_force.values[0, :, 0, 2]
+    assert found[: struck + 1] == pytest.approx(reaction[: struck + 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_contacts_of_a_fall_and_of_a_landed_ball_have_its_weight_or_nothing(integrator):
+    m = ball_on_floor(surface(0.5))
+    for height, speed, expected in ((0.001, -2.0, 0.0), (0.0, 0.0, G)):
+        at = pose(height), [0, 0, speed, 0, 0, 0]
+        forces = [contact.force[0] for contact in zw.contacts(m, *at, np.zeros(6))]
+        assert sum(forces) == pytest.approx(expected, abs=1e-9)
+        assert zw.joint_reactions(m, *at, np.zeros(6)).joints["free"].force == pytest.approx(0, abs=1e-9)
+        worlds = zw.Worlds(m, 2, step=1e-3, integrator=integrator)
+        worlds.reset(q=at[0], v=at[1])
+        assert np.nansum(worlds.contacts.force[..., 0], axis=-1) == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.parametrize("integrator", ["dop853", "rk45", "bdf", "lsoda"])
 def test_error_controlled_steps_do_not_pass_through_hard_contacts(integrator):
     """A thin wall stops a sphere, at the recorded times between the steps, too."""

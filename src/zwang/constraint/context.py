@@ -49,6 +49,13 @@ class StepForm(NamedTuple):
         return None if self.continuous else self.size
 
     @property
+    def locates_impacts(self) -> bool:
+        """Whether hard contacts that approach faster than the resting speed close by impacts within a step;
+        their forces are no part of those at its beginning.
+        """
+        return not self.continuous
+
+    @property
     def closing_damping(self) -> Any:
         """The damping with which hard limits and contacts close, see `hard_softness_rows`."""
         return CRITICAL_DAMPING if self.multistage else 1

@@ -207,7 +207,8 @@ def _with_motion(
     """
     if result.motion is not None or settings.constraint_model is None:
         return result
-    start = state_derivative(settings, *state, control, 0 if t is None else t)
+    approaching_active = not settings.has_impacts
+    start = state_derivative(settings, *state, control, 0 if t is None else t, None, approaching_active)
     return result._replace(motion=start.motion)
 
 

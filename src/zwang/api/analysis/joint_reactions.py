@@ -79,10 +79,10 @@ def joint_reactions(
     control: values of motors, actuators and controlled wrenches, by name; by default zero.
     solver, time: as for `constrained_dynamics`.
 
-    The reactions of an over-constrained mechanism are not determined by rigid-body mechanics; those of
-    least deviation are returned. Raises what `constrained_dynamics` does, UnknownNameError for a control,
-    and DescriptionError for couplings, limits and friction of spatial tendons, whose reactions are not
-    computed.
+    The reactions of an over-constrained mechanism are not determined by rigid-body mechanics; those of least
+    deviation are returned. Impacts of hard contacts are not included, see `contacts`. Raises what
+    `constrained_dynamics` does, UnknownNameError for a control, and DescriptionError for couplings, limits
+    and friction of spatial tendons, whose reactions are not computed.
     Source: Featherstone, Rigid Body Dynamics Algorithms (2008), Table 5.1; projection-based derivation for
     the moving frame method, IMECE 2021-72324, Eq. 50.
     """
@@ -99,7 +99,7 @@ def joint_reactions(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         solution = solve_constrained(
             m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
-            bearings=bearing_loads(m, q, v, controls),
+            bearings=bearing_loads(m, q, v, controls), approaching_active=False,
         )  # fmt: skip
     check_inertia(m, solution.problem.M, solution.solution.acceleration)
     poses = kinematics.poses

@@ -113,7 +113,10 @@ class SensedState:
         """The solution of Gauss's problem; None without constraints."""
         if self._constraint_model is None:
             return None
-        return solved(self._constraint_model, self.kinematics, self._applied_force, self.time, self.start)
+        model = self._constraint_model
+        return solved(
+            model, self.kinematics, self._applied_force, self.time, self.start, not model.step.locates_impacts
+        )
 
     @cached_property
     def _applied_force(self) -> np.ndarray:

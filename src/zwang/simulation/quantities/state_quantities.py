@@ -98,7 +98,10 @@ def _constraint_quantities(
             bearings = bearing_loads_of(
                 constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.step.actuator_step
             )
-            solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
+            approaching_active = not wanted.step.locates_impacts
+            solution = solved(
+                constraint_model, kinematics, tau, t, None, approaching_active, bearings=bearings
+            )
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)
     if wanted.constraints:
