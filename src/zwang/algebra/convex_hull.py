@@ -37,6 +37,18 @@ def _convex_hull(data: bytes) -> Hull:
     return Hull(np.sort(hull.vertices), hull.equations, float(hull.volume))
 
 
+def hull_triangles(points: Any) -> np.ndarray:
+    """The triangles (m, 3) of the surface of the convex hull of points (n, 3): indices of the points,
+    counterclockwise as seen from outside. Empty for coplanar points and for fewer than four.
+    """
+    points = np.asarray(points, float)
+    try:
+        hull = scipy.spatial.ConvexHull(points)
+    except (scipy.spatial.QhullError, ValueError):
+        return np.zeros((0, 3), int)
+    return _clockwise_triangles(points, hull)[:, ::-1]
+
+
 COPLANAR = 5e-3  # [rad] between neighbouring triangles of one face
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zwang.io.export_notes import ExportNotes
-from zwang.io.meshes.mesh_export import MeshExport
+from zwang.io.meshes.mesh_export import MeshExport, contact_hull
 from zwang.io.principal_inertia import ROUNDING, principal_inertia
 from zwang.io.unique_names import UniqueNames
 from zwang.io.urdf.read_link import LINK_SURFACE
@@ -74,7 +74,8 @@ class LinkWriter:
     def shapes(self, body: str, geometry: Any) -> list[XmlElement]:
         """The elements <collision> and <visual>.
 
-        A shape with a colour that is not only visual gives both, as other programs draw visuals alone.
+        A shape with a colour that is not only visual gives both, as other programs draw visuals alone. So
+        does a mesh whose hull lacks some of the outermost vertices: the hull collides, the mesh is drawn.
         """
         found = []
         for shape in geometry:
@@ -82,10 +83,18 @@ class LinkWriter:
             drawn = shape.visual_only or _never_collides(shape)
             if not parts:
                 continue
+            hull = contact_hull(shape) if isinstance(shape, Mesh) and not drawn else None
             if not drawn:
                 self._check_surface(body, shape)
-                found += [self._shape("collision", shape, part) for part in parts]
-            if drawn or shape.color is not None:
+                solid = parts if hull is None else self._parts(body, hull)
+                found += [self._shape("collision", shape, part) for part in solid]
+            if hull is not None:
+                self.notes.changed(
+                    "its hull has fewer vertices than that of its triangles; the hull is written as "
+                    "<collision>, and the triangles as <visual>",
+                    _title(body, shape),
+                )
+            if drawn or hull is not None or shape.color is not None:
                 found += [self._shape("visual", shape, part) for part in parts]
         return found
 

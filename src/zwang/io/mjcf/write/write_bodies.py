@@ -17,7 +17,7 @@ from zwang.io.mjcf.write.mjcf_output import (
     unless,
     widened,
 )
-from zwang.io.mjcf.write.write_geoms import geom_node
+from zwang.io.mjcf.write.write_geoms import geom_nodes
 from zwang.io.mjcf.write.write_inertias import inertials
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
@@ -111,10 +111,10 @@ class _BodyWriter:
         out = self.out
         for index, shape in enumerate(geometry):
             name = out.name("shape", shape.name) if shape.name else out.shape_names.get((body, index))
-            geom = geom_node(out, body, shape, name)
-            if geom is not None:
+            geoms = geom_nodes(out, body, shape, name)
+            for geom in geoms[:1]:
                 geom.attributes.update(out.fluid_attributes.get((body, index), {}))
-                node.children.append(geom)
+            node.children += geoms
         node.children += out.geoms.get(body, [])
         # the frame of a wrapping geom is a site as well if other elements refer to it
         wrapped = {name for name, *_ in out.geom_frames if name.endswith(WRAPPED)} - out.site_frames

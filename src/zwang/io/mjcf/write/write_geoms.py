@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.io.meshes.mesh_export import contact_hull
 from zwang.io.meshes.mesh_files import FLAT, thickness
 from zwang.io.mjcf.write.mjcf_output import INVISIBLE, WRAPPED, MjcfOutput, pose_attributes, unless
 from zwang.io.xml_writer import XmlElement
@@ -42,8 +43,29 @@ def shape_title(body: str, shape: Geometry) -> str:
     return f"{kind} {shape.name!r}" if shape.name else f"a {kind} of body {body!r}"
 
 
-def geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> XmlElement | None:
-    """The element <geom> of a shape, or None if MJCF does not have it."""
+def geom_nodes(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> list[XmlElement]:
+    """The elements <geom> of a shape; none if MJCF does not have it.
+
+    A mesh whose hull lacks some of the outermost vertices is written as two geoms: the hull with the name and
+    the contacts, invisible for the rays of range sensors too, and the triangles without contacts.
+    """
+    hull = contact_hull(shape) if isinstance(shape, Mesh) and (shape.name or _collides(shape)) else None
+    if hull is None:
+        nodes = [_geom_node(out, body, shape, name)]
+    else:
+        out.notes.changed(
+            "its hull has fewer vertices than that of its triangles; the hull is written as a geom with the "
+            "contacts, and the triangles as another geom without contacts",
+            shape_title(body, shape),
+        )
+        drawn = replace(shape, visual_only=True)
+        hull = replace(hull, color=INVISIBLE)
+        nodes = [_geom_node(out, body, hull, name), _geom_node(out, body, drawn, None)]
+    return [node for node in nodes if node is not None]
+
+
+def _geom_node(out: MjcfOutput, body: str, shape: Geometry, name: str | None) -> XmlElement | None:
+    """One element <geom> of a shape, or None if MJCF does not have it."""
     if isinstance(shape, HeightField):
         shape = _from_zero(shape)
     size = _size(out, body, shape)

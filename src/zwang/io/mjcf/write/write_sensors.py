@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from zwang.io.meshes.mesh_export import contact_hull
 from zwang.io.mjcf.inexact_in_mujoco import WORLD_TORQUE, is_torque_of_world
 from zwang.io.mjcf.sensor_kinds import SENSOR_KINDS
 from zwang.io.mjcf.write.mjcf_output import MjcfOutput, pose_attributes, unless
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
-from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
+from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
 from zwang.mechanism.sensors import (
     ActuatorSensor,
     Camera,
@@ -74,6 +75,8 @@ def sensor_nodes(out: MjcfOutput, sensors: Iterable[Sensor]) -> list[XmlElement]
 def _note_added_geoms(out: MjcfOutput, sensor: Sensor) -> None:
     """Note the distance of a body to which the file adds geoms that are not its shapes."""
     if isinstance(sensor, DistanceSensor):
+        shapes = {body.name: body.geometry for body in out.mechanism.bodies}
+        shapes["world"] = out.mechanism.geometry
         for kind, name in (sensor.a, sensor.b):
             if kind == "body" and name in out.geoms:
                 out.notes.unsupported(
@@ -81,6 +84,16 @@ def _note_added_geoms(out: MjcfOutput, sensor: Sensor) -> None:
                     f"body {name!r} has further geoms, around which tendons wrap or a fluid flows",
                     "it measures the distance of these, too",
                 )
+            elif kind == "body" and any(map(_has_smaller_hull, shapes.get(name, ()))):
+                out.notes.unsupported(
+                    f"sensor {sensor.name!r}",
+                    f"body {name!r} has a mesh whose hull has fewer vertices than that of its triangles",
+                    "it measures the distance of the triangles, too",
+                )
+
+
+def _has_smaller_hull(shape: Geometry) -> bool:
+    return isinstance(shape, Mesh) and contact_hull(shape) is not None
 
 
 def check_shapes(out: MjcfOutput, sensors: list[XmlElement], world: XmlElement) -> list[XmlElement]:
