@@ -1,6 +1,7 @@
 """Collada files (.dae): the triangles of their scenes, read by the strict XML parser, without external files.
 
-The unit of the file is applied, its up axis is not, as in ROS.
+The unit of the file is applied, its up axis is not, as in ROS. Lines and splines have no surface and are
+ignored. Source: COLLADA 1.4.1 specification (Khronos 2008), chapter 5.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ MOST_PARTS = 20_000
 MOST_NODES = 100_000  # counted once for each instance
 MOST_FACES = 2_000_000
 DEEPEST = 64
-_PRIMITIVES = ("triangles", "polylist", "polygons")
+LARGEST_COUNT = 100_000_000  # of numbers in an array
+AXES = ("X", "Y", "Z")
+_PRIMITIVES = ("triangles", "tristrips", "trifans", "polylist", "polygons")
+_OTHER_SURFACES = ("convex_mesh", "brep")  # in place of the <mesh> of a <geometry>
 
 
 def read_collada(data: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:
@@ -75,6 +79,12 @@ class _Scene:
                 self.visit(self.follow(child, "url", "node"), T, depth + 1)
             elif child.name == "instance_geometry":
                 self.add(self.follow(child, "url", "geometry"), T)
+            elif child.name == "instance_controller":
+                raise child.error(
+                    "<instance_controller> deforms a mesh by a skeleton or by morphing, which is not "
+                    "supported; apply the deformation to the mesh in the program that wrote the file, and "
+                    "save it again"
+                )
 
     def follow(self, element: Element, attribute: str, kind: str) -> Element:
         """The element with the id that `#id` names. Raises LoadError for references to other files."""
@@ -89,6 +99,10 @@ class _Scene:
     def add(self, geometry: Element, T: np.ndarray) -> None:
         """Add the triangles of a geometry, transformed by T."""
         if id(geometry) not in self.meshes:
+            for other in (child for child in geometry.children if child.name in _OTHER_SURFACES):
+                raise other.error(
+                    f"<{other.name}> of a <geometry> is not supported; save the mesh as triangles"
+                )
             mesh = geometry.one("mesh")
             blocks = [c for c in mesh.children if c.name in _PRIMITIVES] if mesh is not None else []
             self.meshes[id(geometry)] = [self.block(block) for block in blocks]
@@ -102,7 +116,12 @@ class _Scene:
             raise geometry.error(message)
 
     def block(self, block: Element) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices and faces of a <triangles>, <polylist> or <polygons>."""
+        """Vertices and faces of one of the elements `_PRIMITIVES`."""
+        if holes := block.all("ph"):
+            raise holes[0].error(
+                "<ph>, a polygon with holes, is not supported; divide the faces into triangles in the "
+                "program that wrote the file, and save it again"
+            )
         inputs = block.all("input")
         stride = 1 + max((_small_integer(i, "offset") for i in inputs), default=0)
         entry = next((i for i in inputs if i.attributes.get("semantic") == "VERTEX"), None)
@@ -122,8 +141,10 @@ class _Scene:
 
     def faces(self, block: Element, indices: list[np.ndarray]) -> np.ndarray:
         """The triangles (m, 3) of a block with these vertex indices."""
-        if block.name == "polygons":
+        if block.name in ("polygons", "trifans"):
             return _fans(indices)
+        if block.name == "tristrips":
+            return np.concatenate([np.zeros((0, 3), int), *map(_strip, indices)])
         flat = np.concatenate(indices) if indices else np.zeros(0, int)
         if block.name == "triangles":
             if len(flat) % 3:
@@ -143,17 +164,56 @@ class _Scene:
         if entry is None:
             raise vertices.error("<vertices> has no input POSITION")
         source = self.follow(entry, "source", "source")
+        accessor = next((e for e in source.walk() if e.name == "accessor"), None)
         array = source.one("float_array")
+        if accessor is not None and (array is None or not _is_named(array, accessor.required("source"))):
+            array = self.follow(accessor, "source", "float_array")
         if array is None:
             raise source.error("<source> of positions has no <float_array>")
-        accessor = next((e for e in source.walk() if e.name == "accessor"), None)
-        stride = _small_integer(accessor, "stride", 3) if accessor is not None else 3
         values = _values(array, float)
-        if stride < 3 or len(values) % stride:
-            raise array.error(
-                f"the {len(values)} numbers of <float_array> are not a multiple of the stride {stride}"
-            )
-        return values.reshape(-1, stride)[:, :3]
+        if accessor is None:
+            if len(values) % 3:
+                raise array.error(f"the {len(values)} numbers of <float_array> are not a multiple of three")
+            return values.reshape(-1, 3)
+        return _accessed(accessor, values)
+
+
+def _is_named(element: Element, reference: str) -> bool:
+    return reference == f"#{element.attributes.get('id')}"
+
+
+def _accessed(accessor: Element, values: np.ndarray) -> np.ndarray:
+    """The coordinates (n, 3) of an <accessor> to the numbers of an array.
+
+    Its n groups of `stride` numbers begin at number `offset`. The numbers of a group have the names of the
+    <param>s, and those without a name are skipped; a file without <param>s has x, y and z.
+    """
+    stride, offset = _small_integer(accessor, "stride", 3), _integer(accessor, "offset", 0)
+    names = [param.attributes.get("name") for param in accessor.all("param")] or list(AXES)
+    named = [k for k, name in enumerate(names) if name]
+    columns = [names.index(axis) for axis in AXES] if set(AXES) <= set(names) else named[:3]
+    if len(columns) < 3 or len(names) > stride:
+        raise accessor.error(
+            f"<accessor> of positions has stride {stride} and the <param>s {names}; it needs X, Y and Z"
+        )
+    count = _integer(accessor, "count", max(len(values) - offset, 0) // stride)
+    if count and offset + (count - 1) * stride + max(columns) >= len(values):
+        raise accessor.error(
+            f"<accessor> with count {count}, stride {stride} and offset {offset} exceeds the {len(values)} "
+            "numbers of its <float_array>"
+        )
+    return values[offset + stride * np.arange(count)[:, None] + columns]
+
+
+def _strip(strip: np.ndarray) -> np.ndarray:
+    """The triangles (m, 3) of a strip of vertices ABCDEF...: ABC, CBD, CDE, EDF, ...
+
+    Those with a vertex twice, which join strips, are left out.
+    """
+    found = np.stack([strip[:-2], strip[1:-1], strip[2:]], axis=1)
+    found[1::2, :2] = found[1::2, 1::-1]
+    a, b, c = found.T
+    return found[(a != b) & (b != c) & (c != a)]
 
 
 def _fans(polygons: Any) -> np.ndarray:
@@ -174,10 +234,14 @@ def _integers(element: Element) -> np.ndarray:
 
 
 def _small_integer(element: Element, attribute: str, default: int = 0) -> int:
+    return _integer(element, attribute, default, 999)
+
+
+def _integer(element: Element, attribute: str, default: int, largest: int = LARGEST_COUNT) -> int:
     value = element.number(attribute, default)
-    if value != int(value) or not 0 <= value < 1000:
+    if value != int(value) or not 0 <= value <= largest:
         raise element.error(
-            f"{attribute} of <{element.name}> is {value}; it must be an integer from 0 to 999"
+            f"{attribute} of <{element.name}> is {value}; it must be an integer from 0 to {largest}"
         )
     return int(value)
 
@@ -195,17 +259,53 @@ def _transform(R: Any, p: Any) -> np.ndarray:
     return T
 
 
-def _rotation(element: Element) -> np.ndarray:
-    *axis, degrees = _numbers(element, 4)
+def _unit(element: Element, axis: np.ndarray) -> np.ndarray:
     length = float(np.linalg.norm(axis))
     if not length > 0:
-        raise element.error("<rotate> has a zero axis")
-    return _transform(from_axis_angle(np.array(axis) / length, float(np.radians(degrees))), np.zeros(3))
+        raise element.error(f"<{element.name}> has a zero axis")
+    return axis / length
+
+
+def _rotation(element: Element) -> np.ndarray:
+    *axis, degrees = _numbers(element, 4)
+    R = from_axis_angle(_unit(element, np.array(axis)), float(np.radians(degrees)))
+    return _transform(R, np.zeros(3))
+
+
+def _lookat(element: Element) -> np.ndarray:
+    """The pose at the eye whose -z axis points at the point of interest, and whose y axis is nearest to the
+    direction up.
+    """
+    eye, interest, up = _numbers(element, 9).reshape(3, 3)
+    back = _unit(element, eye - interest)
+    right = np.cross(up, back)
+    if not np.linalg.norm(right) > 1e-9 * np.linalg.norm(up):
+        raise element.error("<lookat> has an up direction along its line of sight, or of zero length")
+    right = _unit(element, right)
+    return _transform(np.stack([right, np.cross(back, right), back], axis=1), eye)
+
+
+def _skew(element: Element) -> np.ndarray:
+    """The shear of RenderMan's RiSkew: points along the axis a are shifted along the axis b, which is
+    perpendicular to it, so that a turns by the angle towards b.
+
+    M = 1 + tan(angle) b a^T
+    """
+    degrees, *axes = _numbers(element, 7)
+    a, b = (_unit(element, axis) for axis in np.reshape(axes, (2, 3)))
+    if abs(a @ b) > 1e-6 or abs(degrees) >= 90:
+        raise element.error(
+            "<skew> is supported for perpendicular axes and an angle between -90 and 90 degrees; write the "
+            "transformation as a <matrix>"
+        )
+    return _transform(np.eye(3) + np.tan(np.radians(degrees)) * np.outer(b, a), np.zeros(3))
 
 
 _TRANSFORMS: dict[str, Any] = {
     "matrix": lambda e: _numbers(e, 16).reshape(4, 4),
     "translate": lambda e: _transform(np.eye(3), _numbers(e, 3)),
     "rotate": _rotation,
+    "lookat": _lookat,
+    "skew": _skew,
     "scale": lambda e: _transform(np.diag(_numbers(e, 3)), np.zeros(3)),
 }
