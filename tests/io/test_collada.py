@@ -157,6 +157,21 @@ def test_skew_turns_its_first_axis_by_the_angle_towards_the_second() -> None:
     np.testing.assert_allclose(vertices, expected, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        "<scale>-1 1 1</scale>",
+        "<matrix>-1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1</matrix>",
+        "<scale>-1 -1 -1</scale><translate>3 2 1</translate>",
+        "<scale>-1 1 1</scale><scale>1 -1 1</scale>",
+    ],
+)
+def test_faces_of_mirrored_nodes_are_wound_outward(node: str) -> None:
+    """So that the volume stays positive: a tetrahedron has a sixth of the product of its edges."""
+    triangles = triangles_of(document(node=node + INSTANCE))
+    assert volume(triangles) == pytest.approx(1 * 2 * 3 / 6, rel=1e-12)
+
+
 def test_lines_are_ignored() -> None:
     lines = (
         f'<lines count="1">{VERTEX}<p>0 1</p></lines><linestrips count="1">{VERTEX}<p>0 1 2</p></linestrips>'

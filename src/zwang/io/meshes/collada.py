@@ -97,7 +97,7 @@ class _Scene:
         return target
 
     def add(self, geometry: Element, T: np.ndarray) -> None:
-        """Add the triangles of a geometry, transformed by T."""
+        """Add the triangles of a geometry, transformed by T; a reflection reverses the order of corners."""
         if id(geometry) not in self.meshes:
             for other in (child for child in geometry.children if child.name in _OTHER_SURFACES):
                 raise other.error(
@@ -106,7 +106,9 @@ class _Scene:
             mesh = geometry.one("mesh")
             blocks = [c for c in mesh.children if c.name in _PRIMITIVES] if mesh is not None else []
             self.meshes[id(geometry)] = [self.block(block) for block in blocks]
+        mirrored = np.linalg.det(T[:3, :3]) < 0
         for vertices, faces in self.meshes[id(geometry)]:
+            faces = faces[:, ::-1] if mirrored else faces
             self.parts.append((vertices @ T[:3, :3].T + T[:3, 3], faces))
             self.face_count += len(faces)
         if len(self.parts) > MOST_PARTS or self.face_count > MOST_FACES:
