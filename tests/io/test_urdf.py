@@ -98,6 +98,21 @@ def test_an_inertia_is_rotated_by_its_origin(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.array(arm.inertia, float), R @ I @ R.T, rtol=1e-14)
 
 
+@pytest.mark.parametrize("tag", ["visual", "collision"])
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_second_shape_in_a_geometry_is_an_error(tmp_path: Path, tag: str, strict: bool) -> None:
+    """No shape is dropped without a word: the other is not that of the link; extensions are no shapes."""
+    box, sphere = '<box size="1 1 1"/>', '<sphere radius="3"/>'
+    text = pendulum(INERTIAL + f"<{tag}><geometry>{{}}</geometry></{tag}>")
+    with pytest.raises(LoadError, match=rf"line 3.*has 2 shapes \(<box>, <sphere>\).*a <{tag}> of its own"):
+        loaded(tmp_path, text.format(box + sphere), strict=strict)
+    with pytest.raises(LoadError, match="has 3 shapes"):
+        loaded(tmp_path, text.format(box + sphere + box), strict=strict)
+    for inside in (box, box + "<drake:declare_convex/>", "<drake:declare_convex/>" + box):
+        (shape,) = loaded(tmp_path, text.format(inside), strict=strict).body("arm").geometry
+        assert isinstance(shape, zw.Box)
+
+
 def test_bodies_are_in_the_order_of_the_joints_parents_first(tmp_path: Path) -> None:
     text = robot(
         joint("late", "b", "c"),

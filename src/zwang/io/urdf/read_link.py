@@ -12,6 +12,7 @@ from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
 from zwang.io.findings import Findings
 from zwang.io.meshes.mesh_files import FLAT, AssetRoots, MissingAsset, format_of, read_mesh, thickness
+from zwang.io.urdf.vocabulary import is_without_effect
 from zwang.io.xml import Element
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
@@ -180,7 +181,14 @@ class ShapeReader:
             raise (geometry or element).error(
                 f"{element.title} has no geometry; give a box, cylinder, sphere or mesh"
             )
-        form = geometry.children[0]
+        forms = [form for form in geometry.children if not is_without_effect(form)] or geometry.children[:1]
+        if len(forms) > 1:
+            given = ", ".join(f"<{form.name}>" for form in forms)
+            raise forms[1].error(
+                f"{geometry.title} has {len(forms)} shapes ({given}); it must have one: give each a "
+                f"<{element.name}> of its own"
+            )
+        form = forms[0]
         if form.name not in _GEOMETRIES:
             known = ", ".join(_GEOMETRIES)
             problem = f"unknown geometry <{form.name}> of {element.title}; the geometries are {known}"

@@ -83,6 +83,11 @@ EXTENSION_ATTRIBUTES = {
 }
 
 
+def is_without_effect(element: Element) -> bool:
+    """Whether the element is an extension, or another one without effect on the motion."""
+    return element.name in IGNORED | EXTENSIONS or ":" in element.name
+
+
 def check_vocabulary(root: Element, findings: Findings) -> None:
     """Warn of every unknown element and attribute; extensions of simulators are noted as ignored."""
     stack = [root]
@@ -98,11 +103,7 @@ def check_vocabulary(root: Element, findings: Findings) -> None:
                 )
         known = []
         for child in element.children:
-            if (
-                child.name in IGNORED | EXTENSIONS
-                or ":" in child.name
-                or (element.name, child.name) in MISPLACED
-            ):
+            if is_without_effect(child) or (element.name, child.name) in MISPLACED:
                 findings.ignore(child, f"<{child.name}>: {NO_EFFECT}")
             elif child.name in elements:
                 known.append(child)
