@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import are_constant
 
+Part = TypeVar("Part")
 TOLERANCE = 1e-9  # absolute [m or rad] and relative, within which numbers are equal
 
 
@@ -22,24 +23,23 @@ def contradictions(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
     couplings that require a coordinate outside its limits.
     """
     given = mechanism.constraints
-    for one, other in combinations([c for c in given if isinstance(c, JointCoupling)], 2):
-        if (one.joint, one.to) == (other.joint, other.to) and _differ(_padded(one), _padded(other)):
+    for one, other in _of_one_key([c for c in given if isinstance(c, JointCoupling)], _joints):
+        if _differ(_padded(one), _padded(other)):
             yield (
                 f"{one.name!r} and {other.name!r} contradict each other: both couple joint {one.joint!r}, "
                 "with different "
                 "coefficients",
                 f"joint {one.joint!r}",
             )
-    for one, other in combinations([c for c in given if isinstance(c, Connect | Distance)], 2):
-        if _ends(one) == _ends(other) and _differ(_length(one), _length(other)):
+    for one, other in _of_one_key([c for c in given if isinstance(c, Connect | Distance)], _ends):
+        if _differ(_length(one), _length(other)):
             yield (
                 f"{one.name!r} and {other.name!r} contradict each other: they require two distances of the "
                 "same points",
                 f"constraint {other.name!r}",
             )
-    for one, other in combinations([c for c in given if isinstance(c, Weld)], 2):
-        same = (one.a, one.b, one.anchor) == (other.a, other.b, other.anchor)
-        if same and (_differ(one.position, other.position) or _differ(one.orientation, other.orientation)):
+    for one, other in _of_one_key([c for c in given if isinstance(c, Weld)], _welded):
+        if _differ(one.position, other.position) or _differ(one.orientation, other.orientation):
             yield (
                 f"{one.name!r} and {other.name!r} contradict each other: both weld {one.b!r} to {one.a!r}, "
                 "with "
@@ -48,6 +48,14 @@ def contradictions(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
             )
     yield from _of_one_body(mechanism)
     yield from _beyond_limits(mechanism)
+
+
+def _of_one_key(constraints: Iterable[Part], key: Callable[[Part], Any]) -> Iterator[tuple[Part, Part]]:
+    """The pairs of constraints that have the same key."""
+    groups: dict[Any, list[Part]] = {}
+    for constraint in constraints:
+        groups.setdefault(key(constraint), []).append(constraint)
+    return (pair for group in groups.values() for pair in combinations(group, 2))
 
 
 def _of_one_body(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
@@ -106,8 +114,16 @@ def _padded(coupling: JointCoupling) -> tuple[Any, ...]:
     return (*coupling.coefficients, *(0,) * 5)[: max(5, len(coupling.coefficients))]
 
 
+def _joints(coupling: JointCoupling) -> Any:
+    return coupling.joint, coupling.to
+
+
+def _welded(weld: Weld) -> Any:
+    return weld.a, weld.b, weld.anchor
+
+
 def _ends(constraint: Connect | Distance) -> Any:
-    return sorted((constraint.a, constraint.b), key=repr)
+    return tuple(sorted((constraint.a, constraint.b), key=repr))
 
 
 def _length(constraint: Connect | Distance) -> tuple[Any, ...]:

@@ -89,6 +89,8 @@ def number(value: Any, where: str, *, infinite: bool = False) -> Number:
 
     Raises DescriptionError for strings, NaN and, unless `infinite`, infinity.
     """
+    if type(value) is float and math.isfinite(value):
+        return value
     if type(value) is not float and type(value) is not int:
         value = _scalar(value, where)
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:

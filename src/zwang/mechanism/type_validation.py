@@ -230,9 +230,9 @@ def _check_of_sequence(head: str, inside: list[str], namespace: Mapping[str, Any
     def accepts(value: Any) -> bool:
         if isinstance(value, str):
             return string
-        sized = isinstance(value, Sequence | np.ndarray | Set | Mapping)
-        if head == "Iterable" and isinstance(value, Iterable) and not sized:
-            return not isinstance(value, bytes)  # an iterator must not be consumed here
+        if head == "Iterable" and isinstance(value, Iterable):
+            if not isinstance(value, Sequence | np.ndarray | Set | Mapping):
+                return True  # an iterator, which must not be consumed here
         if not _is_sequence(value) or (fixed and len(value) != len(known)):
             return False
         checks = known if fixed else known * len(value)
@@ -244,6 +244,8 @@ def _check_of_sequence(head: str, inside: list[str], namespace: Mapping[str, Any
 
 
 def _is_sequence(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return True
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Sequence | Mapping | Set) and not isinstance(

@@ -136,12 +136,20 @@ _ABSENT: dict[str, tuple[str | int, ...]] = {
 
 
 class CompiledModel:
-    """A compiled model; fields that the installed version lacks have their default values."""
+    """A compiled model; fields that the installed version lacks have their default values.
+
+    A field is looked up once: it is a view of the memory of the model, or a size, which never changes.
+    """
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     def __getattr__(self, name: str) -> Any:
+        value = self._field(name)
+        setattr(self, name, value)
+        return value
+
+    def _field(self, name: str) -> Any:
         if hasattr(self._model, name):
             return getattr(self._model, name)
         if name == "nactuator":  # each actuator had one input, and nu was their number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from zwang.io.mjcf.read.compiled_model import MjcfModel
@@ -27,7 +28,12 @@ def solref_of(values: Any) -> tuple[float, float]:
 
 def softness_of(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
     """The softness with these solver parameters, clipped to their ranges."""
-    return Softness(solref_of(solref), clipped_solimp(solimp), float(margin) or 0)
+    return _softness(tuple(solref.tolist()), tuple(solimp.tolist()), float(margin) or 0)
+
+
+@lru_cache  # most parts of a model have the default parameters
+def _softness(solref: tuple[float, ...], solimp: tuple[float, ...], margin: float) -> Softness:
+    return Softness(solref_of(solref), clipped_solimp(solimp), margin)
 
 
 def note_clamped_parameters(source: MjcfModel) -> None:

@@ -79,8 +79,10 @@ def _quaternions(elements: Sequence[Element]) -> Iterator[tuple[Element, str]]:
 
 def _numbers(element: Element, attribute: str) -> list[float]:
     """The numbers of an attribute; none if it is missing or not numeric, which MuJoCo reports."""
+    if attribute not in element.attributes:
+        return []
     try:
-        return [float(word) for word in element.attributes.get(attribute, "").split()]
+        return [float(word) for word in element.attributes[attribute].split()]
     except ValueError:
         return []
 

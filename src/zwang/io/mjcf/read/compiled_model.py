@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from zwang.errors import DescriptionError, LoadError, LoadWarning, UnsupportedError
@@ -73,6 +74,16 @@ class MjcfModel:
         if kind not in self.names:
             self.names[kind] = self._names_of(kind)
         return self.names[kind][index]
+
+    @cached_property
+    def actuators_on_joints(self) -> dict[int, list[int]]:
+        """The numbers of the actuators on each joint that has any, in their order."""
+        m, numbers = self.model, numbers_of(mujoco.mjtTrn)
+        found: dict[int, list[int]] = {}
+        for k in range(m.nactuator):
+            if m.actuator_trntype[k] in (numbers.mjTRN_JOINT, numbers.mjTRN_JOINTINPARENT):
+                found.setdefault(int(m.actuator_trnid[k][0]), []).append(k)
+        return found
 
     def _given_names(self, kind: str) -> list[str]:
         """The names of the elements in the file, empty for those without one."""

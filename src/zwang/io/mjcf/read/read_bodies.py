@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -31,8 +32,9 @@ from zwang.mechanism.numbers import Matrix3
 from zwang.mechanism.simple_bodies import simple_bodies
 
 ROUNDING = 1e-15
-GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
-TRANSMISSION = numbers_of(mujoco.mjtTrn)
+GEOM, JOINT, SLEEP_POLICY = (
+    numbers_of(kind) for kind in (mujoco.mjtGeom, mujoco.mjtJoint, mujoco.mjtSleepPolicy)
+)
 
 
 def nearest_structural(x: Any) -> Any:
@@ -100,15 +102,15 @@ def _body(source: MjcfModel, i: int) -> Body:
 
 def _sleep(m: Any, i: int) -> Literal["auto", "never", "allowed", "init"]:
     """The attribute `sleep` of a body, which the first body with joints of a kinematic tree may have."""
-    tree, numbers = int(m.body_treeid[i]), numbers_of(mujoco.mjtSleepPolicy)
+    tree = int(m.body_treeid[i])
     if tree < 0 or m.dof_bodyid[m.tree_dofadr[tree]] != i:
         return "auto"
     policy = int(m.tree_sleep_policy[tree])
-    if policy == numbers.mjSLEEP_NEVER:
+    if policy == SLEEP_POLICY.mjSLEEP_NEVER:
         return "never"
-    if policy == numbers.mjSLEEP_INIT:
+    if policy == SLEEP_POLICY.mjSLEEP_INIT:
         return "init"
-    return "allowed" if policy == numbers.mjSLEEP_ALLOWED else "auto"
+    return "allowed" if policy == SLEEP_POLICY.mjSLEEP_ALLOWED else "auto"
 
 
 def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
@@ -166,12 +168,8 @@ def _joint(source: MjcfModel, j: int) -> Joint:
 def _rotor_inertia(source: MjcfModel, joint: int) -> float:
     """The armature that actuators add to a joint: the inertia of the rotor times the square of the gear."""
     m = source.model
-    on_joint = (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
-    return sum(
-        float(m.actuator_armature[k] * m.actuator_gear[k][0] ** 2)
-        for k in range(m.nactuator)
-        if m.actuator_trntype[k] in on_joint and m.actuator_trnid[k][0] == joint
-    )
+    actuators = source.actuators_on_joints.get(joint, ())
+    return sum(float(m.actuator_armature[k] * m.actuator_gear[k][0] ** 2) for k in actuators)
 
 
 def _axis(axis: Any) -> tuple[Any, ...]:
@@ -202,7 +200,8 @@ def shapes_of(source: MjcfModel, body: int) -> tuple[Geometry, ...]:
 def _shape(source: MjcfModel, g: int) -> Geometry | None:
     m = source.model
     kind, where = int(m.geom_type[g]), source.location("geom", g)
-    title = f"geom {m.geom(g).name!r}" if m.geom(g).name else f"geom {g}"
+    name = m.geom(g).name
+    title = f"geom {name!r}" if name else f"geom {g}"
     if kind == GEOM.mjGEOM_SDF:
         what = f"the signed distance field of {title}"
         if m.geom_contype[g] or m.geom_conaffinity[g]:
@@ -213,7 +212,7 @@ def _shape(source: MjcfModel, g: int) -> Geometry | None:
     if np.any(m.geom_adhesion[g]):
         source.unsupported(f"the adhesion of {title}", where)
     common = dict(
-        name=m.geom(g).name,
+        name=name,
         position=zeroed(m.geom_pos[g]),
         orientation=matrix_of(m.geom_quat[g]),
         color=tuple(round(float(x), 6) for x in _color(m, g)),
@@ -292,7 +291,7 @@ def _color(m: Any, g: int) -> Any:
 
 
 def _surface(m: Any, g: int) -> Surface:
-    return Surface(
+    return _surface_of(
         friction=_numbers(m.geom_friction[g]),
         condim=int(m.geom_condim[g]),
         contype=int(m.geom_contype[g]),
@@ -306,6 +305,11 @@ def _surface(m: Any, g: int) -> Surface:
         group=int(m.geom_group[g]),
         velocity=zeroed(m.geom_surfacevel[g]),
     )
+
+
+@lru_cache  # most shapes of a model have the same surface
+def _surface_of(**attributes: Any) -> Surface:
+    return Surface(**attributes)
 
 
 def frames(source: MjcfModel) -> tuple[Frame, ...]:

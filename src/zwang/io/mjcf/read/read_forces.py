@@ -94,10 +94,8 @@ def _dampers(source: MjcfModel, j: int) -> list[Force]:
     m = source.model
     dof = int(m.jnt_dofadr[j])
     c = np.array([m.dof_damping[dof], *m.dof_dampingpoly[dof]], float)
-    for k in range(m.nactuator):
-        on_joint = m.actuator_trntype[k] in (TRANSMISSION.mjTRN_JOINT, TRANSMISSION.mjTRN_JOINTINPARENT)
-        if on_joint and m.actuator_trnid[k][0] == j:
-            c = c + m.actuator_gear[k][0] ** 2 * np.array([m.actuator_damping[k], *m.actuator_dampingpoly[k]])
+    for k in source.actuators_on_joints.get(j, ()):
+        c = c + m.actuator_gear[k][0] ** 2 * np.array([m.actuator_damping[k], *m.actuator_dampingpoly[k]])
     if not c.any():
         return []
     higher = zeroed(c[1:]) if c[1:].any() else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,20 @@ class SensorReader:
             return "with a camera: depth images"
         if self._parameter(i, 0, 1) >> len(RAY_DATA):
             return f"with other data than {', '.join(RAY_DATA)}"
-        own = m.site_bodyid[m.sensor_objid[i]]
-        for g in range(m.ngeom):
-            material = int(m.geom_matid[g])
-            opacity = m.mat_rgba[material][3] if material >= 0 else m.geom_rgba[g][3]
-            if m.geom_bodyid[g] != own and opacity and m.geom_type[g] == GEOM.mjGEOM_SDF:
-                return "in a model with signed distance fields, which its rays cannot meet"
+        if self._opaque_distance_fields - {int(m.site_bodyid[m.sensor_objid[i]])}:
+            return "in a model with signed distance fields, which its rays cannot meet"
         return ""
+
+    @cached_property
+    def _opaque_distance_fields(self) -> set[int]:
+        """The numbers of the bodies that have a signed distance field at which rays end."""
+        m = self.m
+        found = set()
+        for g in np.flatnonzero(m.geom_type == GEOM.mjGEOM_SDF):
+            material = int(m.geom_matid[g])
+            if m.mat_rgba[material][3] if material >= 0 else m.geom_rgba[g][3]:
+                found.add(int(m.geom_bodyid[g]))
+        return found
 
     # ------------------------------------------------------------------------------------------------ sensors
 
