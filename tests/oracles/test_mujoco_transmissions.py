@@ -94,3 +94,56 @@ def test_references_are_checked():
         zw.Actuator("a", joint="middle", reference="r")
     with pytest.raises(UnknownNameError, match="no frame 'nowhere'"):
         m.replace(forces=[zw.Actuator("a", frame="s", gear=(1,), reference="nowhere")])
+
+
+UNACTUATED = """
+<mujoco><option timestep="0.002" integrator="{integrator}"><flag actuation="disable"/></option>
+<worldbody><body gravcomp=".7"><joint name="base" axis="1 1 0" damping=".1"/><geom size=".1"/>
+  <body pos="0 .2 0" gravcomp=".5">
+    <joint name="ball" type="ball" actuatorgravcomp="true"/><geom size=".1"/>
+    <body pos=".3 0 0" gravcomp=".9"><joint name="last" axis="0 1 0" actuatorgravcomp="true"
+      actuatorfrcrange="1 2"/><geom size=".1" pos=".1 0 0"/></body></body></body></worldbody>
+<tendon><fixed name="t"><joint joint="base" coef="2"/></fixed></tendon>
+<actuator>
+  <position name="servo" joint="last" kp="30" kv="2" forcerange="1 3"/>
+  <motor name="motor" joint="base" gear="5"/>
+  <intvelocity name="integrated" joint="base" kp="9" actrange=".1 .2"/>
+  <muscle name="muscle" tendon="t" lengthrange="-1 1"/>
+</actuator>
+<sensor><actuatorfrc actuator="servo"/><actuatorpos actuator="servo"/><actuatorvel actuator="muscle"/>
+  <actuatorfrc actuator="muscle"/><jointactuatorfrc joint="last"/><tendonactuatorfrc tendon="t"/></sensor>
+<keyframe><key name="up" qpos=".3 1 0 0 0 .2" ctrl=".3 .1 .2 .4" act=".7 .6"/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+def test_actuators_without_actuation_are_those_of_mujoco(integrator):
+    """Actuators have inputs, lengths and activations, and no force, also not that of compensated gravity."""
+    text = UNACTUATED.format(integrator=integrator)
+    model, m = mujoco.MjModel.from_xml_string(text), read_mjcf("unactuated.xml", text=text)
+    fast = zw.compile(m)
+    assert (len(m.inputs), m.keyframe("up").control) == (model.nu, (0.3, 0.1, 0.2, 0.4))
+    for seed in range(3):
+        data = drawn(model, seed)
+        values = zw.sensors(m, data.qpos, data.qvel, data.ctrl, data.act)
+        assert np.ravel(list(values.values())) == pytest.approx(data.sensordata, abs=1e-12)
+        q, v, z = data.qpos.copy(), data.qvel.copy(), data.act.copy()
+        for _ in range(5):
+            q, v, z = fast.step(q, v, data.ctrl, activation=z)
+            mujoco.mj_step(model, data)
+        for found, wanted in ((q, data.qpos), (v, data.qvel), (z, data.act)):
+            assert found == pytest.approx(wanted, abs=1e-8)
+
+
+def test_actuators_without_actuation_are_written_and_read_again(tmp_path):
+    text = UNACTUATED.format(integrator="Euler").replace('actuatorgravcomp="true"/>', "/>")
+    m = read_mjcf("unactuated.xml", text=text)
+    zw.write_mjcf(m, tmp_path / "again.xml")
+    model, again = (
+        mujoco.MjModel.from_xml_string(text),
+        mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml")),
+    )
+    data, other = drawn(model, 1), drawn(again, 1)
+    assert other.qacc == pytest.approx(data.qacc, abs=1e-9)
+    assert other.sensordata == pytest.approx(data.sensordata, abs=1e-9)
+    read = zw.load(tmp_path / "again.xml")
+    assert (read.forces, read.options.disabled) == (m.forces, m.options.disabled)

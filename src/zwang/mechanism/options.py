@@ -48,10 +48,10 @@ class Options:
     the cost below which it stops, relative to the mean inertia in the default configuration times nv.
     magnetic_field: in world axes, for magnetometers. sleep_tolerance: the velocity [m/s] below which a body
     may sleep, not negative, see `zwang.simulation.sleeping`; for rotations, times the size of the body.
-    disabled, enabled: names of flags in `DISABLED`, `ENABLED`. What the flags spring, damper, gravity,
-    clampctrl and actuation disable, the reader of MJCF leaves out of the mechanism; they have no effect on
-    springs, dampers, gravity, ranges and actuators that a mechanism has. Raises DescriptionError for other
-    values.
+    disabled, enabled: names of flags in `DISABLED`, `ENABLED`. What the flags spring, damper, gravity and
+    clampctrl disable, the reader of MJCF leaves out of the mechanism, and with actuation, its actuators have
+    no force; these flags have no effect on springs, dampers, gravity, ranges and forces of actuators that a
+    mechanism has. Raises DescriptionError for other values.
     Source: MuJoCo documentation, XML reference, "option".
     """
 

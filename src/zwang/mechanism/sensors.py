@@ -233,7 +233,10 @@ class TendonSensor(Sensor):
 @validated
 @dataclass(frozen=True)
 class ActuatorSensor(Sensor):
-    """The length ("position"), "velocity" or "force" of an actuator or motor; kind: one of the three."""
+    """The length ("position"), "velocity" or "force" of an actuator or motor; kind: one of the three.
+
+    The velocity is zero if the options disable "actuation", as in MuJoCo.
+    """
 
     kind: str
     actuator: str

@@ -366,6 +366,8 @@ def sensor_value(state: SensedState, sensor: described.Sensor) -> Any:
             return _tendon(state, sensor)
         case described.ActuatorSensor():
             output = state.actuator_outputs[sensor.actuator]
+            if sensor.kind == "velocity" and "actuation" in state.mechanism.options.disabled:
+                return [0]  # as in MuJoCo, which finds no velocities of actuators then
             return [getattr(output, "length" if sensor.kind == "position" else sensor.kind)]
         case described.SubtreeSensor():
             return motion.subtree_value(state.mechanism, state.kinematics, sensor)

@@ -75,6 +75,11 @@ class MjcfModel:
             self.names[kind] = self._names_of(kind)
         return self.names[kind][index]
 
+    @property
+    def without_actuation(self) -> bool:
+        """Whether the option flag disables all actuators."""
+        return bool(self.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION))
+
     @cached_property
     def actuators_on_joints(self) -> dict[int, list[int]]:
         """The numbers of the actuators on each joint that has any, in their order."""

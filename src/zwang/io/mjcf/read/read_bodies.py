@@ -137,7 +137,6 @@ def _joint(source: MjcfModel, j: int) -> Joint:
     m = source.model
     kind = int(m.jnt_type[j])
     dof = int(m.jnt_dofadr[j])
-    scalar = kind in (JOINT.mjJNT_HINGE, JOINT.mjJNT_SLIDE)
     where = source.location("joint", j)
     if m.jnt_springyield[j] > 0:
         source.unsupported(f"the plastic spring (springyield) of joint {source.name('joint', j)!r}", where)
@@ -149,6 +148,7 @@ def _joint(source: MjcfModel, j: int) -> Joint:
         friction=_number(m.dof_frictionloss[dof]),
         friction_softness=softness_of(m.dof_solref[dof], m.dof_solimp[dof]),
         actuator_gravity_compensation=bool(m.jnt_actgravcomp[j]),
+        actuator_range=_actuator_range(source, j),
     )
     if kind == JOINT.mjJNT_FREE:
         return Free(source.name("joint", j), **numbers)
@@ -159,10 +159,21 @@ def _joint(source: MjcfModel, j: int) -> Joint:
     )
     if kind == JOINT.mjJNT_BALL:
         return Ball(source.name("joint", j), **numbers)
-    if scalar and m.jnt_actfrclimited[j]:
-        numbers["actuator_range"] = _numbers(m.jnt_actfrcrange[j])
     numbers |= dict(axis=_axis(m.jnt_axis[j]), reference=_number(m.qpos0[m.jnt_qposadr[j]]))
     return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
+
+
+def _actuator_range(source: MjcfModel, j: int) -> tuple[float, ...] | None:
+    """The range of the sum of all actuator forces on joint j.
+
+    Without actuation the sum is zero, also that of the gravity compensation that the actuators carry.
+    """
+    m = source.model
+    scalar = m.jnt_type[j] in (JOINT.mjJNT_HINGE, JOINT.mjJNT_SLIDE)
+    limits = _numbers(m.jnt_actfrcrange[j]) if scalar and m.jnt_actfrclimited[j] else None
+    if source.without_actuation and (m.jnt_actgravcomp[j] or (limits and not limits[0] <= 0 <= limits[1])):
+        return (0.0, 0.0)
+    return limits
 
 
 def _rotor_inertia(source: MjcfModel, joint: int) -> float:

@@ -170,16 +170,16 @@ def actuators(source: MjcfModel, disabled: Names, kept_tendons: set[str]) -> lis
     found: list[Force] = []
     for k in range(source.model.nactuator):
         with source.at("actuator", k):
-            what = "actuation is disabled by the option flag" if "actuation" in disabled else ""
-            if what:
+            feature = _unsupported_feature(source, k, kept_tendons)
+            if source.without_actuation:
                 source.note(
                     "ignored",
-                    f"actuator {source.name('actuator', k)!r}: {what}",
+                    f"actuator {source.name('actuator', k)!r}: actuation is disabled by the option flag",
                     source.location("actuator", k),
                 )
-                continue
-            feature = _unsupported_feature(source, k, kept_tendons)
-            if feature:
+                if feature:
+                    continue
+            elif feature:
                 source.unsupported(
                     f"actuator {source.name('actuator', k)!r} with {feature}", source.location("actuator", k)
                 )
@@ -199,7 +199,7 @@ def _unsupported_feature(source: MjcfModel, k: int, kept_tendons: set[str]) -> s
     if m.actuator_delay[k] > 0:
         return "a delay"
     if _pid_plugin(source, k) is not None:
-        if _is_disabled(m, k):
+        if source.without_actuation or _is_of_disabled_group(m, k):
             return "a PID controller in a group that the options disable"
         return _unsupported_transmission(source, k, kept_tendons)
     if dynamics in _UNSUPPORTED_DYNAMICS:
@@ -302,10 +302,12 @@ def _actuator(source: MjcfModel, k: int, disabled: Names) -> Actuator:
         pid=None if plugin is None else plugin.pid,
         early=bool(m.actuator_actearly[k]) and activation is not None,
     )
-    return _without_force(actuator) if _is_disabled(m, k) else actuator
+    if source.without_actuation:  # MuJoCo then clips neither forces nor activations
+        return _without_force(replace(actuator, force_range=None, activation_range=None))
+    return _without_force(actuator) if _is_of_disabled_group(m, k) else actuator
 
 
-def _is_disabled(m: Any, k: int) -> bool:
+def _is_of_disabled_group(m: Any, k: int) -> bool:
     """Whether the group of actuator k is disabled (actuatorgroupdisable)."""
     group = int(m.actuator_group[k])
     return 0 <= group < 31 and bool(m.opt.disableactuator & (1 << group))

@@ -7,9 +7,19 @@ from typing import Any
 from zwang.algebra.rotations import to_quaternion
 from zwang.io.mjcf.write.mjcf_output import MjcfOutput, unless
 from zwang.io.xml_writer import XmlElement
-from zwang.mechanism.force_elements import Actuator, Damper, EllipsoidDrag, FluidDrag, Motor, Spring
+from zwang.mechanism.force_elements import (
+    Actuator,
+    Damper,
+    EllipsoidDrag,
+    FluidDrag,
+    Force,
+    Motor,
+    Spring,
+    Wrench,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.options import Keyframe, Options
+from zwang.scalar import is_zero
 
 INTEGRATORS = {"euler": "Euler", "rk4": "RK4", "implicit": "implicit", "implicitfast": "implicitfast"}
 SOLVERS = {"newton": "Newton", "cg": "CG", "pgs": "PGS"}
@@ -72,12 +82,30 @@ def _applied(m: Mechanism) -> dict[str, str]:
         "damper": any(isinstance(f, Damper | FluidDrag | EllipsoidDrag) for f in m.forces)
         or any(t.has_damper for t in m.tendons),
         "gravity": any(m.gravity),
-        "actuation": bool(m.inputs),
+        "actuation": _is_actuated(m),
         "clampctrl": any(ends is not None for ends in ranges),
     }
     names = {"spring": "springs", "damper": "dampers", "gravity": "gravity", "actuation": "inputs",
              "clampctrl": "control ranges"}  # fmt: skip
     return {flag: names[flag] for flag, used in found.items() if used}
+
+
+def _is_actuated(m: Mechanism) -> bool:
+    """Whether an input may have an effect, or actuators compensate gravity."""
+    compensated = [j.joint for j in m.joints if j.joint.actuator_gravity_compensation]
+    carried = any(joint.actuator_range != (0, 0) for joint in compensated)
+    return any(_has_effect(force) for force in m.forces) or bool(m.inputs and carried)
+
+
+def _has_effect(force: Force) -> bool:
+    """Whether an input may cause a force of this force element, or change its activation."""
+    if not isinstance(force, Actuator):
+        return isinstance(force, Motor) or (isinstance(force, Wrench) and force.input is not None)
+    has_gain = not all(is_zero(x) for x in (*force.gain, *force.bias)) or force.muscle is not None
+    is_constant = force.activation is None or (
+        force.activation[0] == "integrator" and force.control_range == (0, 0)
+    )
+    return has_gain or force.pid is not None or force.force_range is not None or not is_constant
 
 
 def keyframe_nodes(out: MjcfOutput, inputs: tuple[str, ...]) -> list[XmlElement]:
