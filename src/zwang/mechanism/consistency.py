@@ -21,7 +21,7 @@ from zwang.mechanism.constraints import (
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Force, Motor, Spring
 from zwang.mechanism.geometry import Geometry
-from zwang.mechanism.joint_index import JointIndex, joint_indices
+from zwang.mechanism.joint_index import JointIndex, ambiguous_names, joint_indices
 from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.sensor_consistency import check_sensors
@@ -213,7 +213,9 @@ def _joints_by_name(m: MechanismParts) -> dict[str, JointIndex]:
 
 def _check_names(m: MechanismParts) -> None:
     _check_unique("body", ["world", *(b.name for b in m.bodies)])
-    _check_unique("joint", [j.name for j in joint_indices(m.bodies)])
+    joints = joint_indices(m.bodies)
+    _check_unique("joint", [j.name for j in joints])
+    _check_coordinate_names(joints)
     _check_unique("frame", ["world", *(b.name for b in m.bodies), *(f.name for f in m.frames)])
     _check_unique("constraint", [c.name for c in (*m.constraints, *m.inactive_constraints) if c.name])
     _check_unique("tendon", [t.name for t in m.tendons])
@@ -230,6 +232,17 @@ def _check_unique(kind: str, names: Sequence[str]) -> None:
             reserved = " (it denotes the ground)" if kind == "body" and name == "world" else ""
             raise DescriptionError(f"the {kind} name {name!r} is used twice{reserved}; names must be unique")
         seen.add(name)
+
+
+def _check_coordinate_names(joints: Sequence[JointIndex]) -> None:
+    """No two coordinates, and no two generalised velocities, have one name."""
+    table = {joint.name: joint for joint in joints}
+    for name, other in ambiguous_names({joint.name: type(joint.joint) for joint in joints}).items():
+        raise DescriptionError(
+            f"the {table[name].kind} joint {name!r} has the name of a coordinate or velocity of the "
+            f"{table[other].kind} joint {other!r}: a value by this name would be that of both; rename one of "
+            "the two joints"
+        )
 
 
 def _check_references(m: MechanismParts) -> None:

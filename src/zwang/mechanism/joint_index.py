@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from zwang.mechanism.bodies import Body
-from zwang.mechanism.joints import MovingJoint
+from zwang.mechanism.joints import Joint, MovingJoint
 
 
 @dataclass(frozen=True)
@@ -46,3 +46,17 @@ def joint_indices(bodies: Iterable[Body]) -> tuple[JointIndex, ...]:
             found.append(JointIndex(joint.name, joint.kind, body.name, q, v, joint))
             iq, iv = q.stop, v.stop
     return tuple(found)
+
+
+def ambiguous_names(kinds: Mapping[str, type[Joint]]) -> dict[str, str]:
+    """The joints with the name of a coordinate or generalised velocity of another joint, with that joint.
+
+    kinds: the classes of all joints, by name. Those of several coordinates name them `JOINT.PART`.
+    """
+    parts = {
+        f"{name}.{part}": name
+        for name, kind in kinds.items()
+        for part in (*kind.coordinates, *kind.speeds)
+        if part
+    }
+    return {name: parts[name] for name, kind in kinds.items() if "" in kind.coordinates and name in parts}

@@ -19,6 +19,7 @@ import numpy as np
 from zwang.algebra.rotations import to_quaternion, unit_vector
 from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError, UnsupportedError
 from zwang.io.findings import Findings
+from zwang.io.joint_names import renamed_joints
 from zwang.io.massless_joints import SMALL_ARMATURE, joints_without_inertia
 from zwang.io.meshes.mesh_files import AssetRoots
 from zwang.io.urdf.read_link import (
@@ -50,6 +51,7 @@ MOVING = {
     "floating": Free,
 }
 KINDS = (*MOVING, "fixed")
+FREE_PARTS = (*Free.coordinates, *Free.speeds)
 WORLD = "world"
 
 
@@ -90,7 +92,7 @@ class _Robot:
         check_vocabulary(robot, findings)
         check_angles(robot, findings)
         self.links = _by_name(robot.all("link"))
-        self.joints = _by_name(robot.all("joint"))
+        self.joints = _with_new_names(_by_name(robot.all("joint")), findings)
         _check_size(robot, self.links)
         self.shapes = ShapeReader(robot, roots, findings) if roots is not None else None
         self.parent_joints = _parent_joints(self.joints, self.links)
@@ -200,7 +202,7 @@ class _Robot:
         if self.base == "fixed" or name != self.root:
             return Fixed()
         joint = "root_joint"
-        while joint in self.joints:
+        while joint in self.joints or any(f"{joint}.{part}" in self.joints for part in FREE_PARTS):
             joint += "_"
         return Free(joint)
 
@@ -462,6 +464,22 @@ def _by_name(elements: list[Element]) -> dict[str, Element]:
             raise element.error(message)
         found[name] = element
     return found
+
+
+def _with_new_names(joints: dict[str, Element], findings: Findings) -> dict[str, Element]:
+    """The joints by name; those with the name of a coordinate or velocity of another one get a new name, also
+    in the elements that mimic them.
+    """
+    types = {name: joint.attributes.get("type", "fixed") for name, joint in joints.items()}
+    renamed = renamed_joints({name: MOVING.get(kind, Fixed) for name, kind in types.items()})
+    for name, new in renamed.items():
+        findings.warn(joints[name], new.message, "repaired")
+        joints[name].attributes["name"] = new.name
+    mimics = [mimic for joint in joints.values() for mimic in joint.all("mimic")] if renamed else []
+    for mimic in mimics:
+        if (to := mimic.attributes.get("joint")) in renamed:
+            mimic.attributes["joint"] = renamed[to].name
+    return {joint.attributes["name"]: joint for joint in joints.values()}
 
 
 def _end(joint: Element, which: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.algebra import rotations
+from zwang.io.joint_names import renamed_joints
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.solver_parameters import softness_of, solref_of
@@ -35,6 +36,10 @@ ROUNDING = 1e-15
 GEOM, JOINT, SLEEP_POLICY = (
     numbers_of(kind) for kind in (mujoco.mjtGeom, mujoco.mjtJoint, mujoco.mjtSleepPolicy)
 )
+KINDS: dict[int, type[Joint]] = {
+    JOINT.mjJNT_FREE: Free, JOINT.mjJNT_BALL: Ball, JOINT.mjJNT_HINGE: Revolute, JOINT.mjJNT_SLIDE: Prismatic,
+}  # fmt: skip
+"""The classes of joints by the numbers of their types."""
 
 
 def nearest_structural(x: Any) -> Any:
@@ -122,6 +127,16 @@ def _inertia(moments: Any, quaternion: Any) -> tuple[tuple[Any, ...], ...]:
     return tuple(zeroed(row) for row in (inertia + inertia.T) / 2)
 
 
+def rename_joints(source: MjcfModel) -> None:
+    """Give joints with the name of a coordinate or velocity of another joint another name, and note it."""
+    numbers = {source.name("joint", j): j for j in range(source.model.njnt)}
+    kinds = {name: KINDS[int(source.model.jnt_type[j])] for name, j in numbers.items()}
+    for name, new in renamed_joints(kinds).items():
+        j = numbers[name]
+        source.names["joint"][j] = new.name
+        source.note("repaired", new.message, source.location("joint", j))
+
+
 def joints_of(source: MjcfModel, body: int) -> tuple[Joint, ...]:
     """The joints of body number `body`, in their order."""
     m = source.model
@@ -160,7 +175,7 @@ def _joint(source: MjcfModel, j: int) -> Joint:
     if kind == JOINT.mjJNT_BALL:
         return Ball(source.name("joint", j), **numbers)
     numbers |= dict(axis=_axis(m.jnt_axis[j]), reference=_number(m.qpos0[m.jnt_qposadr[j]]))
-    return (Revolute if kind == JOINT.mjJNT_HINGE else Prismatic)(source.name("joint", j), **numbers)
+    return KINDS[kind](source.name("joint", j), **numbers)
 
 
 def _actuator_range(source: MjcfModel, j: int) -> tuple[float, ...] | None:

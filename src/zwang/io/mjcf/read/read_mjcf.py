@@ -52,6 +52,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     m = source.model
     options = read_options.options(source)
     gravity = (0, 0, 0) if "gravity" in options.disabled else read_bodies.zeroed(m.opt.gravity)
+    read_bodies.rename_joints(source)
     bodies = read_bodies.bodies(source)
     ground = read_bodies.shapes_of(source, 0)
     sites = read_bodies.frames(source)
