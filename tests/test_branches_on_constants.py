@@ -33,6 +33,7 @@ ABSENT, SPARSE = (
 )
 ALLOWED = {
     "constraint/friction.py friction_rows": ABSENT,
+    "constraint/friction.py has_hard_friction": ABSENT,
     "constraint/limit.py _ends": ABSENT,
     "constraint/limit.py _are_separate": "limits that are never active together share a row",
     "constraint/hard.py acting_constraints": ABSENT,

@@ -11,7 +11,14 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
+from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_zero
+
+
+def has_hard_friction(mechanism: Mechanism) -> bool:
+    """Whether a joint or a tendon has dry friction without softness."""
+    elements = [*(index.joint for index in mechanism.joints), *mechanism.tendons]
+    return any(not is_zero(x.friction) and x.friction_softness is None for x in elements)
 
 
 def friction_rows(context: RowContext) -> list[Rows]:

@@ -66,24 +66,27 @@ class SlidingSystem(NamedTuple):
 
     substep(state, signs, elapsed, size): a trial that begins at the time `elapsed` within the step, with
     sliding speeds of these signs (m,), 0 for those at rest. speeds(state, elapsed): the sliding speeds (m,).
-    signs(speeds): their signs, 0 where they count as rest.
+    signs(speeds): their signs, 0 where they count as rest. logged(log, state, elapsed): the log with a stop
+    in this state; needed with a log only.
     """
 
     substep: Callable[[Any, np.ndarray, Any, Any], TrialSubstep]
     speeds: Callable[[Any, Any], Any]
     signs: Callable[[Any], np.ndarray]
+    logged: Callable[[Any, Any, Any], Any] | None = None
 
 
 class SubstepResult(NamedTuple):
     """The state at the end of a step, the worst status of its substeps, and whether the end was reached.
 
-    switching: whether the derivatives are one-sided; None where it is not to be found out.
+    switching: whether the derivatives are one-sided; None where it is not to be found out. log: of the stops.
     """
 
     state: State
     status: Any
     is_complete: Any
     switching: Any
+    log: Any = None
 
 
 class PartToStop(NamedTuple):
@@ -124,7 +127,7 @@ class _Progress(NamedTuple):
     number of trials.
 
     phase: CONSTANT_SIZE, UNIT_RATE or FOUND, the derivative of the size of the next trial. rate: that of the
-    sliding speed after a trial of constant size. switching: see `SubstepResult`.
+    sliding speed after a trial of constant size. switching, log: see `SubstepResult`.
     """
 
     state: Any
@@ -138,19 +141,27 @@ class _Progress(NamedTuple):
     phase: Any
     rate: Any
     switching: Any
+    log: Any = None
 
 
 def step_with_stops(
-    system: SlidingSystem, state: State, h: Any, *, tangents: bool = False, switching: bool = False
+    system: SlidingSystem,
+    state: State,
+    h: Any,
+    *,
+    tangents: bool = False,
+    switching: bool = False,
+    log: Any = None,
 ) -> SubstepResult:
     """The state after a step of size h [s], which is divided where a sliding speed becomes zero.
 
     tangents: whether the state is tangents; the times of the stops then have their derivatives. switching:
-    whether it is to be found out if the derivatives are one-sided.
+    whether it is to be found out if the derivatives are one-sided. log: to which the stops within the step
+    are added, see `SlidingSystem`; None for no log.
     """
-    start = _start(system, state, h, switching)
+    start = _start(system, state, h, switching)._replace(log=log)
     last = while_loop(_unfinished, lambda s: _after_trial(system, s, tangents), start)
-    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0), last.switching)
+    return SubstepResult(last.state, last.status, logical_not(last.remaining > 0), last.switching, last.log)
 
 
 def part_to_stop(
@@ -221,9 +232,13 @@ def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progre
         near = _slow_count(s.signs, u) > where(whole, 0.0, 1.0)
         of_substep = cond(accepted, lambda: logical_or(near, is_switching()), lambda: 0.0 > 1.0)
         switching = logical_or(switching, of_substep)
+    log, logged = s.log, system.logged
+    if log is not None and logged is not None:
+        stops = logical_and(accepted, logical_not(whole))
+        log = cond(stops, lambda log: logged(log, end, s.elapsed + s.trial), lambda log: log, log)
     return _Progress(
         _where(accepted, end, s.state), signs, where(accepted, s.elapsed + s.trial, s.elapsed), remaining,
-        trial, bracket, maximum(s.status, status), s.trials + 1, phase, rate, switching,
+        trial, bracket, maximum(s.status, status), s.trials + 1, phase, rate, switching, log,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Events of a simulation: zeros of functions of the state, located between the steps and recorded.
 
-An event is located on the path between two steps, see `StepPath`. Impacts of hard contacts divide it into
-pieces, between which the value of an event may jump, too.
+An event is located on the path between two steps, see `StepPath`. Impacts of hard contacts and stops of
+Coulomb friction divide it into pieces; at an impact the value of an event may jump.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.friction import has_hard_friction
 from zwang.constraint.limit import has_hard_limits
 from zwang.errors import ShapeError, SimulationError, ZwangWarning
 from zwang.integrator.root_location import crosses, locate_root, without_rounding
@@ -161,11 +163,13 @@ class _Located(NamedTuple):
 class ZeroTolerance:
     """Within what the values of events are zero: not at all for most mechanisms.
 
-    A body that rests at a hard contact or limit is there to rounding, so that its distance has either sign.
+    A body that rests at a hard contact or limit is there to rounding, so that its distance has either sign;
+    and so has the velocity of a body that hard friction holds.
     """
 
     def __init__(self, mechanism: Mechanism):
-        self.is_needed = has_hard_contacts(mechanism) or has_hard_limits(mechanism)
+        at_limits = has_hard_contacts(mechanism) or has_hard_limits(mechanism)
+        self.is_needed = at_limits or has_hard_friction(mechanism) or bool(coulomb_frictions(mechanism))
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """The tolerance of later values, if the largest ones so far are these."""
@@ -187,8 +191,9 @@ def warn_of_gradual_closing(event: NamedEvent, t: float, told: set[str]) -> None
         told.add(event.name)
         warnings.warn(
             f"event {event.name!r} came to zero gradually, and is within rounding of it from t = {t:.6g} on, "
-            "its recorded time; by this integrator the hard limit or contact closes over about 20 steps. Use "
-            "a threshold before zero, a smaller step, the integrator 'euler', or for contacts 'rk4'",
+            "its recorded time; by this integrator the hard limit or contact closes, or hard dry friction "
+            "stops the motion, over about 20 steps. Use a threshold before zero, a smaller step, the "
+            "integrator 'euler', for contacts 'rk4', or for friction zw.CoulombFriction",
             ZwangWarning,
             stacklevel=2,
         )
@@ -198,8 +203,8 @@ class EventSearch:
     """Finds the events of all worlds of a simulation with steps of size h [s].
 
     values(times, q, v): the values (worlds, n, events) at states (worlds, n, ...), n times each. lag [s]: see
-    `StepPath`. worlds of terminal events are marked with the status TERMINAL_EVENT, so that they are not
-    continued.
+    `StepPath`. needs_impacts: whether the steps are divided, so that the search needs their logs. worlds of
+    terminal events are marked with the status TERMINAL_EVENT, so that they are not continued.
     """
 
     def __init__(
@@ -210,9 +215,10 @@ class EventSearch:
         values: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
         h: float,
         lag: float,
+        needs_impacts: bool,
     ):
         self.events, self.mechanism, self.h, self.lag = events, mechanism, h, lag
-        self.needs_impacts = has_hard_contacts(mechanism)
+        self.needs_impacts = needs_impacts
         self.occurrences: list[list[EventOccurrence]] = [[] for _ in range(initial.worlds)]
         self._values, self._initial, self._at_start = values, initial, True
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
@@ -226,7 +232,7 @@ class EventSearch:
         """Find the events in consecutive steps, and end worlds at their terminal events.
 
         before: the state of all worlds before the first step. records: clock, q, v, z after each step, and
-        of a mechanism with hard contacts the logs of impacts, (worlds, n, ...). state: that after the last
+        of divided steps the logs of impacts and stops, (worlds, n, ...). state: that after the last
         one. The latter two are changed in place.
         """
         times = records["clock"][..., 0] * self.h

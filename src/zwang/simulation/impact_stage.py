@@ -142,7 +142,7 @@ class Evaluation(NamedTuple):
 
     tangents: whether the state is tangents. switching: whether it is to be found out if a small change of the
     state changes the contacts, their status, or the impacts; the derivatives are then one-sided. impacts:
-    whether the impacts are logged, see `LoggedImpact`.
+    whether the impacts and the stops of sliding are logged, see `LoggedImpact`.
     """
 
     tangents: bool = False
@@ -152,7 +152,7 @@ class Evaluation(NamedTuple):
 
 class LoggedImpact(NamedTuple):
     """An impact at the time `elapsed` [s] after the beginning of a step: the configuration q, and the
-    velocities before and after it.
+    velocities before and after it. Of a stop of Coulomb friction both are the same.
     """
 
     elapsed: float
@@ -285,7 +285,9 @@ def step_with_impacts(
         if evaluation.switching:
             progress = progress._replace(switching=_switching(s, path, rates, share, progress, stop))
         if s.log is not None:
-            progress = progress._replace(log=_logged(s.log, s, impact, part.end, after))
+            divides = logical_or(impact, progress.stops > s.stops)
+            log = cond(divides, lambda log: logged(log, s.elapsed + s.size, part.end, after.v), _same, s.log)
+            progress = progress._replace(log=log)
         return progress._replace(solver=solver)
 
     switching = 0.0 > 1.0 if evaluation.switching else None
@@ -298,12 +300,14 @@ def step_with_impacts(
 
 
 def impact_log_size(mechanism: Mechanism) -> int:
-    """The size of the log of the impacts in a step: their number, and room for each of them."""
+    """The size of the log of the impacts and stops of sliding in a step: their number, and room for the first
+    MOST_IMPACTS of them.
+    """
     return 1 + MOST_IMPACTS * _impact_size(mechanism)
 
 
 def logged_impacts(mechanism: Mechanism, log: np.ndarray) -> list[LoggedImpact]:
-    """The impacts in the log of a step, in the order of time."""
+    """The impacts and stops of sliding in the log of a step, in the order of time."""
     size, ends = _impact_size(mechanism), np.cumsum([1, mechanism.nq, mechanism.nv])
     rows = log[1:].reshape(MOST_IMPACTS, size)[: int(log[0])]
     return [LoggedImpact(float(row[0]), *np.split(row, ends)[1:]) for row in rows]
@@ -314,17 +318,23 @@ def _impact_size(mechanism: Mechanism) -> int:
     return 1 + mechanism.nq + 2 * mechanism.nv
 
 
-def _logged(log: MutableArray, s: _Parts, impact: Any, before: State, after: State) -> MutableArray:
-    """The log with the impact at the end of a part, if there is one."""
-    numbers = [s.elapsed + s.size, *before.q, *before.v, *after.v]
-    start = 1 + len(numbers) * s.impacts
+def logged(log: MutableArray, elapsed: Any, before: State, v_after: Any) -> MutableArray:
+    """The log with one more impact or stop at the time `elapsed` [s] in the step, while there is room for it:
+    the state before it, and the velocities (nv,) after it.
+    """
+    numbers, number = [elapsed, *before.q, *before.v, *v_after], log[0]
 
-    def with_impact(log: MutableArray) -> MutableArray:
+    def extended(log: MutableArray) -> MutableArray:
         for i, x in enumerate(numbers):
-            log = log.scatter(start + i, x)
-        return log.set(0, s.impacts + 1)
+            log = log.scatter(1 + len(numbers) * number + i, x)
+        return log.set(0, number + 1)
 
-    return cond(impact, with_impact, lambda log: log, log)
+    return cond(number < MOST_IMPACTS, extended, _same, log)
+
+
+def _same(log: MutableArray) -> MutableArray:
+    """The log itself."""
+    return log
 
 
 def _first_stop(

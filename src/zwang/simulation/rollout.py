@@ -28,7 +28,7 @@ from zwang.simulation.step_program import CarriedNumbers, StepProgram
 SLEEP = "sleep"
 """The name of the numbers of trees that may sleep, in a state on floats."""
 IMPACTS = "impacts"
-"""The name of the log of the impacts in a step, which the search for events needs."""
+"""The name of the log of the impacts and stops of sliding in a step, which the search for events needs."""
 RECORDED = ("clock", "q", "v", "z")
 LOG_BYTES = 2**25  # of the logs of impacts in a segment, or more for one sample
 CHUNK = 0.2  # seconds of computation between two updates of a progress bar
@@ -46,7 +46,7 @@ class RolloutExecutor(Protocol):
 
         state: clock, status, q, v, z, each (worlds, n), and what the executor itself added. Where something
         is solved, the record `solver` (worlds, samples, 3) has the worst solver status since the last record
-        first. `impacts`: the log of the impacts in the last step, where the program has it.
+        first. `impacts`: the log of the impacts and stops in the last step, where the program has it.
         u (worlds, samples * every, nu): the control of each step.
         """
         ...

@@ -48,7 +48,7 @@ from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_s
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, cond, equal, fori_loop, logical_not, logical_or
+from zwang.scalar import MutableArray, cond, equal, fori_loop, logical_not, logical_or, zeros
 from zwang.simulation.applied_forces import (
     activation_rate,
     applied_forces,
@@ -69,6 +69,8 @@ from zwang.simulation.impact_stage import (
     PartRate,
     SlidingLaws,
     has_hard_contacts,
+    impact_log_size,
+    logged,
     step_with_impacts,
 )
 from zwang.simulation.implicit_damping import (
@@ -121,7 +123,7 @@ class StepResult(NamedTuple):
     constrained motions of all stages, where the step is not divided; only of the first one where neither
     tangents nor switching are asked for, see `Evaluation`. last_stage: that
     of the last state derivative; None if the step is divided at impacts or stops. switching: of a step that
-    is divided at impacts, see `Evaluation`. impacts: the log of the impacts, if it is asked for.
+    is divided at impacts, see `Evaluation`. impacts: the log of the impacts and stops, if it is asked for.
     """
 
     state: State
@@ -190,9 +192,9 @@ def step(
     control: one number for each input (nu,); for a mechanism without inputs the generalised force (nv,) [N
     m, N]. t [s]: the time at the beginning of the step; required if a constraint depends on time.
     warm_start: the row statuses at the end of the previous step; for a state of tangents the known solutions.
-    switching, impacts: see `Evaluation`; the latter with hard contacts only. sleep: the numbers of the trees
-    that the previous step left, see `sleeping`; without them no tree sleeps. Raises SimulationError if the
-    time is required and None, and where trees cannot sleep.
+    switching, impacts: see `Evaluation`; the latter for divided steps only, see `has_divided_steps`. sleep:
+    the numbers of the trees that the previous step left, see `sleeping`; without them no tree sleeps. Raises
+    SimulationError if the time is required and None, and where trees cannot sleep.
     """
     t = time_or_error(s.mechanism, t)
     evaluation = Evaluation(isinstance(warm_start, KnownSolutions), switching, impacts)
@@ -320,9 +322,18 @@ def _with_impacts(
     return StepResult(end.state, end.status, None, end.solver, switching=end.switching, impacts=end.log)
 
 
+def has_divided_steps(mechanism: Mechanism, integrator: str) -> bool:
+    """Whether steps are divided at impacts of hard contacts or at stops of sliding."""
+    return has_hard_contacts(mechanism) or _divides_at_stops(mechanism, integrator)
+
+
 def _has_stops(s: StepSettings) -> bool:
     """Whether steps are divided where the sliding of a law of Coulomb friction stops."""
-    return s.integrator in MULTISTAGE and bool(coulomb_frictions(s.mechanism))
+    return _divides_at_stops(s.mechanism, s.integrator)
+
+
+def _divides_at_stops(mechanism: Mechanism, integrator: str) -> bool:
+    return integrator in MULTISTAGE and bool(coulomb_frictions(mechanism))
 
 
 def _sliding_laws(s: StepSettings, t: Any) -> SlidingLaws:
@@ -356,12 +367,18 @@ def _divided_at_stops(
 
     if evaluation.tangents:
         state = _at_rest(s, state, control, t, laws.signs(laws.speeds(state, 0.0)))
+
+    def with_stop(log: MutableArray, end: State, elapsed: Any) -> MutableArray:
+        return logged(log, elapsed, end, end.v)
+
     end = step_with_stops(
-        SlidingSystem(substep, laws.speeds, laws.signs), state, s.h,
+        SlidingSystem(substep, laws.speeds, laws.signs, with_stop), state, s.h,
         tangents=evaluation.tangents, switching=evaluation.switching,
+        log=zeros(impact_log_size(s.mechanism)) if evaluation.impacts else None,
     )  # fmt: skip
     incomplete = status_if(logical_not(end.is_complete), NOT_CONVERGED)
-    return StepResult(end.state, worst_status([end.status, incomplete]), switching=end.switching)
+    status = worst_status([end.status, incomplete])
+    return StepResult(end.state, status, switching=end.switching, impacts=end.log)
 
 
 def _at_rest(s: StepSettings, state: State, control: Any, t: Any, signs: Any) -> State:

@@ -1,4 +1,5 @@
-"""The path of a world in a step, on which events are located. Impacts of hard contacts divide it into pieces.
+"""The path of a world in a step, on which events are located. Impacts of hard contacts and stops of Coulomb
+friction divide it into pieces.
 
 In a piece the configuration follows Hermite's cubic on the configuration manifold, which has the positions
 and the velocities of both ends. For the methods of Euler's kind, whose velocities lag half a step behind, it
@@ -61,7 +62,8 @@ class StepPath:
 
 
 def pieces_between_impacts(path: StepPath, impacts: Sequence[LoggedImpact]) -> list[tuple[float, StepPath]]:
-    """The pieces of the path of a step between its impacts, each with its beginning [s] in the step.
+    """The pieces of the path of a step between its impacts and stops, each with its beginning [s] in the
+    step.
 
     The velocities of an impact are those at its time; in the pieces they lag behind as those of the steps do.
     """

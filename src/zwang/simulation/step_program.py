@@ -96,7 +96,8 @@ class StepProgram:
     mechanism, h [s], integrator, stabilization, coordinate_reduction: as for `step_settings`. controller: if
     it is given, it computes the control at the beginning of the step. outputs: what the step returns beside
     the state, see `step_outputs`. logs_impacts: whether the step of a world with a status also returns
-    `impacts`, the log of its impacts; of mechanisms with hard contacts only, see `impact_log_size`.
+    `impacts`, the log of its impacts and stops of sliding; for divided steps only, see `has_divided_steps`
+    and `impact_log_size`.
 
     A world with a status, as in a simulation, keeps its last valid state when it fails, and is not advanced
     any more. Without a status, as in the step of a compiled mechanism, the state after a failure is NaN.

@@ -28,6 +28,7 @@ from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.api.derivatives.step_derivatives import StateDerivatives, StepDerivatives
 from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.friction import has_hard_friction
 from zwang.constraint.hard import all_velocity_level_rows, hard_constraints, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
 from zwang.dynamics.crba import crba
@@ -42,7 +43,6 @@ from zwang.errors import (
 from zwang.kinematics.configuration import configuration_rate, integrate_configuration
 from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import largest_violations
 from zwang.simulation.controls import control_names
@@ -261,9 +261,7 @@ def is_steady(moved: Callable[[float], np.ndarray], v: np.ndarray, step: float |
 
 def _check_continuous(m: Mechanism) -> None:
     """Raises SimulationError for hard contacts, limits and friction, which act over a time step."""
-    elements = [*(index.joint for index in m.joints), *m.tendons]
-    hard_friction = [x for x in elements if not is_zero(x.friction) and x.friction_softness is None]
-    if has_hard_contacts(m) or has_hard_limits(m) or hard_friction or coulomb_frictions(m):
+    if has_hard_contacts(m) or has_hard_limits(m) or has_hard_friction(m) or coulomb_frictions(m):
         raise SimulationError(
             f"mechanism {m.name!r} has hard contacts, limits or friction, which act over a time step, so "
             "that it has no linear model in continuous time; give step=..., or give them a softness"

@@ -50,7 +50,6 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.recording.dataset import recording_of
 from zwang.simulation.controls import Control, ControlFunction
 from zwang.simulation.events import EventSearch, NamedEvent, event_values_in_python
-from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.quantities.state_quantities import state_quantities_in_python
 from zwang.simulation.rollout import (
@@ -64,7 +63,7 @@ from zwang.simulation.rollout import (
 )
 from zwang.simulation.settings import SimulationSettings
 from zwang.simulation.sleep_rule import check_sleep
-from zwang.simulation.step import STEPPERS
+from zwang.simulation.step import STEPPERS, has_divided_steps
 from zwang.simulation.step_program import StepProgram
 
 COMPILED, COMPILED_BUT_CONTROL, IN_PYTHON = "compiled", "compiled, control called in Python", "python"
@@ -299,8 +298,10 @@ def _search(
     """The search for events in steps of fixed size, or None without events."""
     if not events:
         return None
-    lag = plan.step / 2 if STEPPERS[str(plan.integrator)] is semi_implicit_euler else 0.0
-    return EventSearch(mechanism, events, initial, values, plan.step, lag)
+    integrator = str(plan.integrator)
+    lag = plan.step / 2 if STEPPERS[integrator] is semi_implicit_euler else 0.0
+    divided = has_divided_steps(mechanism, integrator)
+    return EventSearch(mechanism, events, initial, values, plan.step, lag, divided)
 
 
 def run_compiled(
@@ -357,14 +358,14 @@ def _run_compiled(
 
 
 def _program(mechanism: Mechanism, plan: SimulationSettings, has_events: bool) -> StepProgram:
-    """The step of a simulation; events need its impacts."""
+    """The step of a simulation; events need its impacts and stops of sliding."""
     return StepProgram(
         mechanism,
         plan.step,
         str(plan.integrator),
         stabilization=plan.stabilization,
         coordinate_reduction=plan.coordinate_reduction,
-        logs_impacts=has_events and has_hard_contacts(mechanism),
+        logs_impacts=has_events and has_divided_steps(mechanism, str(plan.integrator)),
     )
 
 
