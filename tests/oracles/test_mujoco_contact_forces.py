@@ -145,3 +145,39 @@ def test_a_mechanism_without_shapes_has_no_contacts():
     assert zw.contacts(rod, [0.0], [0.0], [0.0]) == ()
     many = zw.contacts(rod, np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((3, 1)))
     assert many.active.shape == (3, 0) and many.force.shape == (3, 0, 6)
+
+
+@pytest.mark.parametrize("noslip", [0, 3])
+@pytest.mark.parametrize(
+    ("geom", "height"),
+    [
+        ('type="box" size=".1 .2 .1"', 0.1),
+        ('type="sphere" size=".25"', 0.25),
+        ('type="sphere" size=".25" margin=".25"', 0.5),
+        ('type="capsule" size=".25 .25"', 0.5),
+        ('type="sphere" size=".25"', 0.2505),
+    ],
+)
+def test_contacts_at_exactly_the_margin_are_listed_without_force(geom, height, noslip):
+    """Shapes that touch at the distance zero, as in home configurations of round numbers; and one that does
+    not.
+    """
+    text = f"""<mujoco><option noslip_iterations="{noslip}"/><worldbody>
+      <geom name="f" type="plane" size="1 1 1"/>
+      <body name="b" pos="0 0 {height}"><freejoint/><geom {geom}/></body></worldbody>
+      <sensor><contact name="c" geom1="f" data="found force dist" num="4"/></sensor></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    z = zw.load("touch.xml", text=text)
+    contacts = zw.contacts(z, d.qpos, d.qvel, np.zeros(6))
+    assert [c.distance for c in contacts] == pytest.approx([c.dist for c in d.contact], abs=1e-12)
+    assert len(contacts) == d.ncon
+    forces = np.zeros(6)
+    for k, contact in enumerate(contacts):
+        mujoco.mj_contactForce(m, d, k, forces)
+        np.testing.assert_allclose(contact.force, forces, atol=1e-12)
+    found = np.ravel(zw.sensors(z, d.qpos, d.qvel, np.zeros(6))["c"])
+    np.testing.assert_allclose(found, d.sensordata, atol=1e-12)
+    compiled = zw.compile(z).sensors([d.qpos], [d.qvel])["c"]
+    np.testing.assert_allclose(np.ravel(compiled), d.sensordata, atol=1e-12)

@@ -93,6 +93,9 @@ def contacts(
 ) -> tuple[ContactRecord, ...] | ContactArrays:
     """The active contacts with their forces, by Gauss's principle, as in `constrained_dynamics`.
 
+    Those at exactly the margin, such as shapes that touch at the distance zero, are among them with the force
+    zero, as in MuJoCo.
+
     mechanism: a mechanism without symbols.
     q: coordinates (..., nq) [rad, m, unit quaternions]. v: generalised velocities (..., nv) [rad/s, m/s].
     tau: generalised forces (..., nv) in addition to those of springs and dampers [N m, N].

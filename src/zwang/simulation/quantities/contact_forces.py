@@ -25,7 +25,7 @@ from zwang.constraint.contact_groups import (
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import MutableArray, empty, fori_loop, where, zeros
+from zwang.scalar import MutableArray, empty, fori_loop, less_equal, logical_or, where, zeros
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.simulation.constraint_options import contact_enabled
 from zwang.solver.cones import forces_of_rows
@@ -45,7 +45,8 @@ class ContactLabel(NamedTuple):
 class ContactState(NamedTuple):
     """A candidate contact in one state.
 
-    active: whether its rows are active. distance [m]: the signed distance. position (3,) [m]: in the world.
+    active: whether its rows are active, or it is at exactly the margin, without force. distance [m]:
+    the signed distance. position (3,) [m]: in the world.
     frame (3, 3): the contact axes as rows, in world axes: the normal, from shape a to shape b, and two
     tangents. force (6,): the force and the torque on the body of b, in contact axes [N, N m]. Only the
     distance is meaningful where the contact is not active, and it is `FAR` where the shapes are far from each
@@ -109,10 +110,11 @@ def _with_multipliers(
         return state._replace(active=0.0, force=np.zeros(WRENCH))
     pyramid = context.mechanism.options.cone == "pyramidal" and not is_hard_contact(pair)
     count = 2 * (pair.condim - 1) if pyramid and pair.condim > 1 else pair.condim
-    active = where(active_by_name[name], 1.0, 0.0)
+    acts = active_by_name[name]
     own = np.array([solution.force_of(starts[name] + i) for i in range(count)])
-    force = [where(active > 0, x, 0.0) for x in wrench_components(pair, own, pyramid=pyramid)]
-    return state._replace(active=active, force=np.array(force))
+    force = [where(acts, x, 0.0) for x in wrench_components(pair, own, pyramid=pyramid)]
+    listed = acts if is_hard_contact(pair) else logical_or(acts, less_equal(state.distance, pair.margin))
+    return state._replace(active=where(listed, 1.0, 0.0), force=np.array(force))
 
 
 class _StoredStates(NamedTuple):
@@ -170,13 +172,13 @@ def _states_of_group(
 def _soft_force(
     context: RowContext, pair: Pair, point: ContactPoint, rows: Rows, A: Any
 ) -> tuple[Any, np.ndarray]:
-    """Whether a soft contact is active, and its force f = -s'(J A - aref) (6,). A (6,): the acceleration that
-    its rows multiply.
+    """Whether a soft contact is within the margin, and its force f = -s'(J A - aref) (6,), zero at exactly
+    the margin. A (6,): the acceleration that its rows multiply.
     """
-    active, force = point.distance < pair.margin, forces_of_rows(rows, rows.J @ A - rows.aref)
+    acts, force = point.distance < pair.margin, forces_of_rows(rows, rows.J @ A - rows.aref)
     pyramid = context.mechanism.options.cone == "pyramidal"
-    components = [where(active, x, 0.0) for x in wrench_components(pair, force, pyramid=pyramid)]
-    return where(active, 1.0, 0.0), np.array(components)
+    components = [where(acts, x, 0.0) for x in wrench_components(pair, force, pyramid=pyramid)]
+    return where(less_equal(point.distance, pair.margin), 1.0, 0.0), np.array(components)
 
 
 def wrench_components(pair: Pair, f: Any, *, pyramid: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ from zwang.dynamics.sensed_motion import subtree_bodies
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import CONTACT_DATA, ContactSensor
-from zwang.scalar import absolute, less, logical_and, logical_not, logical_or, maximum, where
+from zwang.scalar import absolute, less, less_equal, logical_and, logical_not, logical_or, maximum, where
 from zwang.simulation.quantities.contact_forces import ContactState
 
 
@@ -67,7 +67,7 @@ def _candidates(
         reverse = _is_among(one, pair.b) and _is_among(two, pair.a)
         if not regular and not reverse:
             continue
-        matches = less(contact.distance, pair.reach)
+        matches = less_equal(contact.distance, pair.reach)  # as MuJoCo lists contacts
         if sensor.zone is not None and sensor.frame is not None:
             pose = kinematics.frame_pose(sensor.frame)
             matches = logical_and(matches, is_inside(sensor.zone, pose, contact.position))
