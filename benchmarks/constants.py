@@ -154,6 +154,8 @@ GIVEN = {
     "collision.pairs.MOST_CANDIDATES": "a limit of memory, named in an error",
     "constraint.coupled_rows.MOST_ROWS": "a limit of memory",
     "constraint.assembly.SHOWN_COORDINATES": "of a message",
+    "constraint.assembly.NEAR_ROUNDING": "of a message",
+    "constraint.assembly.ROUNDING": "the rounding of positions, a few epsilon",
     "constraint.softness_report.BISECTIONS": "ends at neighbouring numbers",
     "algebra.inertia.TRIANGLE_TOLERANCE": "of descriptions that are refused",
     "algebra.inertia.SYMMETRY_TOLERANCE": "of descriptions that are refused",

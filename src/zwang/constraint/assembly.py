@@ -11,9 +11,13 @@ from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
 from zwang.dynamics.crba import crba
 from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
+from zwang.kinematics.poses import link_poses
 from zwang.mechanism.mechanism import Mechanism
 
-TOLERANCE = 1e-12  # [rad or m] of the violations
+TOLERANCE = 1e-12  # [rad or m] of the violations,
+RELATIVE_TOLERANCE = 1e-9  # and relative to the lengths where these are smaller than 1 mm
+ROUNDING = 2e-15  # relative error of positions and coordinates, which no step makes smaller
+NEAR_ROUNDING = 1e3  # of violations that a message ascribes to rounding, relative to the tolerance
 ITERATIONS = 200  # of steps of limited length, from a start that may be far from assembled
 LARGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
 RANK_TOLERANCE = 1e-10  # singular values of redundant rows, relative to the largest
@@ -44,7 +48,8 @@ def assemble_state(
 ) -> AssembledState:
     """A state near (q, v) that satisfies all hard constraints at the time t [s]; floats.
 
-    The configuration is found by Gauss-Newton steps on the configuration manifold. The velocities are then
+    The configuration is found by Gauss-Newton steps on the configuration manifold, to 1e-12 rad or m, and to
+    rounding where the positions are large. The velocities are then
     projected in the metric of the mass matrix, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Rows may be redundant.
     held: coordinates that keep their value in q, and velocities that keep theirs; they are further rows.
     Raises SolveError, naming the constraint with the largest violation, if the mechanism cannot be assembled
@@ -62,19 +67,32 @@ def assemble_state(
     for _ in range(ITERATIONS):
         rows = rows_at(q)
         violation, J, _ = _position_violation(rows)
-        if not len(violation) or np.abs(violation).max() < TOLERANCE:
+        if (np.abs(violation) <= _tolerances(mechanism, q, J)).all():
             rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
             return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
         # Gauss-Newton step dq = -J^+ g(q), limited in length
         step = -np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ violation
         step[list(held.positions.values())] = 0.0  # but for rounding it is zero already
-        longest = np.abs(step).max(initial=0.0)
-        if longest < 1e-15:
+        scale = min(1.0, LARGEST_STEP / max(np.abs(step).max(initial=0.0), LARGEST_STEP))
+        before, q = q, np.array(integrate_configuration(mechanism.tree, q, step * scale), dtype=float)
+        if np.array_equal(q, before):
             break
-        q = np.array(
-            integrate_configuration(mechanism.tree, q, step * min(1.0, LARGEST_STEP / longest)), dtype=float
-        )
     raise _not_assembled(mechanism, start, q, t, held)
+
+
+def _tolerances(mechanism: Mechanism, q: np.ndarray, J: np.ndarray) -> np.ndarray:
+    """The violation (k,) that each holonomic row may keep: of its rows J (k, nv), and at least the rounding
+    errors of the positions and coordinates that enter it.
+    """
+    sizes = np.ones(mechanism.nv)
+    for joint in mechanism.joints:
+        if joint.v.stop - joint.v.start == 1:
+            sizes[joint.v] = max(1.0, abs(q[joint.q.start]))
+    farthest = max(
+        (np.abs(np.asarray(p, float)).max() for _, p in link_poses(mechanism.tree, q)), default=0.0
+    )
+    lengths = farthest + np.abs(J) @ sizes
+    return min(TOLERANCE, RELATIVE_TOLERANCE * lengths.max(initial=0.0)) + ROUNDING * lengths
 
 
 def _with_held_positions(rows: VelocityLevelRows, positions: Mapping[str, int]) -> VelocityLevelRows:
@@ -154,14 +172,20 @@ def _not_assembled(
     mechanism: Mechanism, start: np.ndarray, q: np.ndarray, t: float, held: HeldValues
 ) -> SolveError:
     """The error that names the constraint with the largest violation."""
-    violation, _, names = _position_violation(
+    violation, J, names = _position_violation(
         all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
     )
+    ratios = np.abs(violation) / np.maximum(_tolerances(mechanism, q, J), np.finfo(float).tiny)
     worst = int(np.abs(violation).argmax())
+    remedy = "start closer to an assembled configuration, or check the lengths"
+    if ratios.max() < NEAR_ROUNDING:
+        remedy = (
+            "it is near the rounding errors of the positions; use a larger unit of length, or an origin "
+            "closer to the mechanism"
+        )
     fixed = f" while {', '.join(held.positions)} is held" if held.positions else ""
     return SolveError(
         f"constraint {names[worst]!r} of mechanism {mechanism.name!r} cannot be assembled from the initial "
         f"configuration ({_coordinate_text(mechanism, start)}){fixed}: its violation remains "
-        f"{abs(violation[worst]):.3g}; "
-        "start closer to an assembled configuration, or check the lengths"
+        f"{abs(violation[worst]):.3g}; {remedy}"
     )
