@@ -99,7 +99,7 @@ def acrobot() -> Problem:
 def furuta() -> Problem:
     """A motor of at most 0.03 N m turns an arm that carries a pendulum, which begins hanging."""
     m = furuta_pendulum(**FURUTA | {"B_p": 2e-5, "B_r": 2e-4})
-    cost = Quadratic([0, 0], [0.02, 0.02, 1e-4, 1e-4], [10.0], [100, 100, 1, 1])
+    cost = Quadratic([0, 0], [0.02, 0.02, 1e-4, 1e-4], [30.0], [100, 100, 1, 1])
     guess = 0.005 * np.sin(10.0 * 0.01 * np.arange(150))[:, None]
     off = np.array([0.05, 0.05, 0, 0])
     return Problem(m, np.array([0, np.pi]), np.zeros(2), guess, cost, 0.01, "rk4", (-0.03, 0.03), off)

@@ -1,6 +1,7 @@
 """Regulators, optimised trajectories and plans, against closed forms and the simulation itself."""
 
 import importlib.resources
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,30 @@ def test_the_regulator_of_a_double_integrator_is_that_of_the_textbook():
     assert model.states == ("x", "x_dot") and model.inputs == ("push",)
     assert np.allclose(found.K, [[1, np.sqrt(2)]]) and np.allclose(found.cost[0, 0], np.sqrt(2))
     assert np.allclose(np.sort_complex(found.poles), np.array([-1 - 1j, -1 + 1j]) / np.sqrt(2))
+
+
+@pytest.mark.parametrize("step", [None, 0.05])
+@pytest.mark.parametrize("weights", [1e-10, 1.0, 1e10])
+def test_a_regulator_does_not_depend_on_the_units_of_inputs_and_cost(step, weights):
+    """u = S w is the same feedback for the weight S R S of w, and K for all weights times a number."""
+    R = np.array([[1, 0.5], [0.5, 1]])
+
+    def feedback(units, weights):
+        bodies = [
+            zw.Body("a", joint=zw.Prismatic("x", axis=(1, 0, 0)), mass=1.0),
+            zw.Body("b", joint=zw.Prismatic("y", axis=(1, 1, 0)), parent="a", mass=2.0),
+        ]
+        forces = [zw.Motor(name, name, gear=float(s)) for name, s in zip("xy", units, strict=True)]
+        m = zw.Mechanism("m", bodies, forces=forces, gravity=(0, 0, 0))
+        S = np.diag(units)
+        found = lqr(
+            zw.linearize(m, [0, 0], step=step), weights * np.array([1, 1, 0.1, 0.1]), weights * S @ R @ S
+        )
+        return S @ found.K, found.cost / weights, found.poles
+
+    for units in ([1.0, 1.0], [1e-3, 1e6], [1.0, 1e-9], [1e-5, 1e-5]):
+        for value, expected in zip(feedback(units, weights), feedback([1.0, 1.0], 1.0), strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +160,80 @@ def test_ilqr_from_the_optimum_has_converged_with_the_feedback_of_riccatis_recur
     again = ilqr(fast, [1.0], [0.0], bounded.control, cost, step=h, bounds=(-0.5, 0.4))
     assert again.converged and np.isclose(again.cost, bounded.cost, rtol=1e-12)
     np.testing.assert_allclose(again.gain, bounded.gain, atol=1e-3)
+
+
+def heavy_cart_pole(unit):
+    """The cart-pole with masses `unit` times as large: it moves alike under forces as many times as large."""
+    m = cart_pole()
+    bodies = [
+        replace(b, mass=unit * b.mass, inertia=(unit * np.array(b.inertia, float)).tolist()) for b in m.bodies
+    ]
+    return replace(m, bodies=bodies)
+
+
+@pytest.mark.parametrize(
+    ("unit", "weights"), [(1.0, 1e-10), (1.0, 1e10), (1e-4, 1.0), (1e4, 1.0), (1e4, 1e-10)]
+)
+def test_neither_the_unit_of_the_force_nor_a_factor_of_the_weights_changes_the_plan(unit, weights):
+    """The motion is the same for u = unit u_1, the cost for R / unit^2, so that gain / unit is the same."""
+    steps, guess = 60, 2 * np.sin(np.arange(60) * 0.12)[:, None]
+
+    def plan(unit, weights):
+        W, last = np.array([0.05, 0.05, 0.01, 0.01]), np.array([50.0, 200, 10, 20])
+        cost = Quadratic([0, 0], weights * W, [weights * 1e-3 / unit**2], weights * last)
+        bounds = (-8 * unit, 8 * unit)
+        fast = zw.compile(heavy_cart_pole(unit))
+        return ilqr(fast, [0, np.pi], [0, 0], guess * unit, cost, bounds=bounds, iterations=20)
+
+    first, found = plan(1.0, 1.0), plan(unit, weights)
+    assert len(found.control) == steps and found.iterations == first.iterations
+    np.testing.assert_allclose(np.array(found.costs) / weights, first.costs, rtol=1e-6)
+    np.testing.assert_allclose(found.control / unit, first.control, atol=1e-5)
+    np.testing.assert_allclose(found.gain / unit, first.gain, atol=1e-6 * np.abs(first.gain).max())
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e-3, 1e3), (1e5, 1e-2)])
+@pytest.mark.parametrize("weights", [1e-10, 1.0])
+def test_the_feedback_for_controls_of_different_units_is_that_of_riccatis_recursion(units, weights):
+    """A force in kN and one in mN, say, on a mass that moves along two axes."""
+    steps, h, units = 30, 0.05, np.array(units)
+    bodies = [
+        zw.Body("a", joint=zw.Prismatic("x", axis=(1, 0, 0)), mass=1.0),
+        zw.Body("b", joint=zw.Prismatic("y", axis=(1, 1, 0)), parent="a", mass=2.0),
+    ]
+    forces = [zw.Motor("X", "x", gear=units[0]), zw.Motor("Y", "y", gear=units[1])]
+    fast = zw.compile(zw.Mechanism("m", bodies, forces=forces, gravity=(0, 0, 0)))
+    W, R, last = (weights * np.array(x) for x in ([1, 1, 0.1, 0.1], 0.01 * units**2, [10, 10, 1, 1]))
+    cost = Quadratic([1.0, -0.5], W, R, last)
+    found = ilqr(fast, [0, 0], [0, 0], np.zeros((steps, 2)), cost, step=h, integrator="euler")
+    d = fast.step_derivatives([0, 0], [0, 0], [0, 0], step=h, integrator="euler")
+    P, gains = np.diag(last), []
+    for _ in range(steps):
+        K = np.linalg.solve(np.diag(R) + d.B.T @ P @ d.B, d.B.T @ P @ d.A)
+        P = np.diag(W) + d.A.T @ P @ (d.A - d.B @ K)
+        gains.insert(0, -K)
+    x = np.array([-1, 0.5, 0, 0])
+    assert found.converged and found.iterations <= 3
+    np.testing.assert_allclose(found.cost, x @ P @ x / 2, rtol=1e-9)
+    np.testing.assert_allclose(found.gain, gains, rtol=1e-7, atol=1e-9 * np.abs(gains).max(axis=(0, 2)).min())
+
+
+def test_the_feedback_of_redundant_and_of_idle_controls_without_cost_is_regularised():
+    """Two equal motors without cost share the force: Q_uu is singular, and a gain without bound would do."""
+    steps, h = 20, 0.05
+    m = replace(
+        double_integrator(), forces=[zw.Motor("A", "x"), zw.Motor("B", "x"), zw.Motor("C", "x", gear=0.0)]
+    )
+    cost = Quadratic([1.0], [1.0, 0.1], [0.0] * 3, [10.0, 1.0])
+    found = ilqr(zw.compile(m), [0], [0], np.zeros((steps, 3)), cost, step=h, integrator="euler")
+    alone = ilqr(
+        zw.compile(double_integrator()), [0], [0], np.zeros((steps, 1)),
+        Quadratic([1.0], [1.0, 0.1], [0.0], [10.0, 1.0]), step=h, integrator="euler",
+    )  # fmt: skip
+    assert found.converged and np.isclose(found.cost, alone.cost, rtol=1e-6)
+    np.testing.assert_allclose(found.gain[:, 0], found.gain[:, 1], rtol=1e-6)
+    np.testing.assert_allclose(found.gain[:, :2].sum(axis=1), alone.gain[:, 0], rtol=1e-4, atol=1e-4)
+    assert not found.gain[:, 2].any() and not found.control[:, 2].any()
 
 
 def test_ilqr_follows_a_moving_goal_with_weights_of_its_own_at_each_step():
@@ -400,6 +499,16 @@ def test_bad_arguments_are_told():
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), Quadratic(np.zeros((5, 2)), np.ones(4), [1], np.ones(4)))
     with pytest.raises(SimulationError, match="first guess fails"):
         ilqr(fast, [0, 0], [0, 0], np.full((5, 1), np.nan), cost)
+    for wrong in ({"iterations": -3}, {"tolerance": -1.0}, {"tolerance": np.inf}):
+        with pytest.raises(ArgumentError, match=r"iterations \(.*\) must not be negative, and tolerance"):
+            ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, **wrong)
+    for noise in (np.inf, [np.inf], -1.0):
+        with pytest.raises(
+            ShapeError, match=r"noise is .*; give a number or 1 numbers, finite and not negative"
+        ):
+            predictive_sampling(
+                fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=noise
+            )
     with pytest.raises(ShapeError, match="cost must return"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)
     with pytest.raises(StateError, match="knots must hold finite numbers"):

@@ -2,13 +2,15 @@
 
     backward   Q_x = l_x + A^T V_x,          Q_u = l_u + B^T V_x
                Q_xx = l_xx + A^T V_xx A,     Q_uu = l_uu + B^T V_xx B,     Q_ux = B^T V_xx A
-               k = -(Q_uu + mu I)^-1 Q_u,    K = -(Q_uu + mu I)^-1 Q_ux
-               V_x = Q_x + (Q_ux - mu K)^T k,    V_xx = Q_xx + (Q_ux - mu K)^T K
+               k = -(Q_uu + mu D)^-1 Q_u,    K = -(Q_uu + mu D)^-1 Q_ux
+               V_x = Q_x + (Q_ux - mu D K)^T k,    V_xx = Q_xx + (Q_ux - mu D K)^T K
                all of them as the Hessians of functions of (u, x, 1)
     forward    u' = u + alpha k + K (x' - x)      for several alpha at once, each in a world of its own
 
 A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
-a bound towards which the cost decreases, the feedback of a control is zero. iLQR is differential dynamic
+a bound towards which the cost decreases, the feedback of a control is zero. D is diagonal: the median over
+the steps of the diagonal elements of Q_uu in the first backward pass. So mu has no unit, and neither the
+units of the controls nor a factor of all weights change the iteration. iLQR is differential dynamic
 programming (DDP) without the second derivatives of the steps, and l_xx is that of Gauss and Newton. Source:
 Li, Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems" (ICINCO
 2004); Tassa, Mansard, Todorov, "Control-limited differential dynamic programming" (ICRA 2014), Sections II
@@ -29,11 +31,13 @@ from zwang.api.arguments.validation import validated_arguments
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.api.compilation.feedback_rollout import checked_bounds
 from zwang.control.quadratic import Quadratic, TrajectoryCost, cost_over_steps
-from zwang.errors import ShapeError, SimulationError
+from zwang.errors import ArgumentError, ShapeError, SimulationError
 
 STEP_SIZES = 2.0 ** -np.arange(0, 8)  # alpha: one for each lane of a vector of the widest registers
 (POSV,) = get_lapack_funcs(("posv",), dtype=np.float64)  # solves with a positive definite matrix
-SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10
+SMALLEST_REGULARISATION, LARGEST_REGULARISATION = 1e-8, 1e10  # mu
+FIRST_REGULARISATION = 1e-6
+SINGULAR = 1e-13  # pivot of Q_uu + mu D, relative to its diagonal element, that is a rounding error
 ACCEPTED = 1e-4  # smallest share of the expected decrease of the cost that is accepted
 
 
@@ -80,13 +84,21 @@ class _Trajectories(NamedTuple):
 
 
 class _Policy(NamedTuple):
-    """The change k (steps, nu) of the controls, the feedback K (steps, nu, n), and the decrease of the cost
-    that they promise to first and second order.
+    """The change k (steps, nu) of the controls, the feedback K (steps, nu, n), the decrease of the cost that
+    they promise to first and second order, and the diagonals of Q_uu (steps, nu).
     """
 
     k: np.ndarray
     K: np.ndarray
     decrease: tuple[float, float]
+    diagonals: np.ndarray
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The diagonal of D (nu,): the median of the diagonal elements of Q_uu that are positive; 1 where
+        none is, so that the control neither costs nor acts.
+        """
+        return np.array([np.median(x[x > 0]) if (x > 0).any() else 1.0 for x in self.diagonals.T])
 
 
 @validated_arguments()
@@ -111,14 +123,20 @@ def ilqr(
     fast: the compiled mechanism, without symbols. q0 (nq,), v0 (nv,), activation (nz,): the start. control
     (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. time [s]: of the start; a plan
     in a running loop begins at the present time, as constraints and set points may depend on it. bounds: the
-    lowest and highest controls, each a number or (nu,). iterations: at most. tolerance: of the relative
-    decrease of the cost at which the method ends. feedback: whether `gain` is the feedback about the result,
-    which takes the time of one more backward pass and of the derivatives along the result. If not, it is that
-    of the last iteration, about the trajectory before; near convergence they agree.
-    Raises ShapeError, StateError, ArgumentError for bounds without room, SimulationError for a guess that
-    fails and for a trajectory with a step whose derivatives are not finite, and what `step_derivatives`
-    raises.
+    lowest and highest controls, each a number or (nu,). iterations: at most, 0 for the rollout of the guess.
+    tolerance: of the relative decrease of the cost at which the method ends. feedback: whether `gain` is the
+    feedback about the result, which takes the time of one more backward pass and of the derivatives along
+    the result. If not, it is that of the last iteration, about the trajectory before; near convergence they
+    agree.
+    Raises ShapeError, StateError, ArgumentError for bounds without room and for negative `iterations` or
+    `tolerance`, SimulationError for a guess that fails and for a trajectory with a step whose derivatives are
+    not finite, and what `step_derivatives` raises.
     """
+    if iterations < 0 or not 0 <= tolerance < np.inf:
+        raise ArgumentError(
+            f"iterations ({iterations}) must not be negative, and tolerance ({tolerance}) not negative and "
+            "finite"
+        )
     u = validation.real_values(control, "control")
     if u.ndim != 2:
         raise ShapeError(f"control must have the shape (steps, inputs); its shape is {u.shape}")
@@ -147,19 +165,22 @@ def _descent(
     problem: _Problem, best: _Trajectory, iterations: int, tolerance: float, feedback: bool
 ) -> TrajectoryResult:
     """The trajectory after the iteration from a first one."""
-    costs, regularisation, converged, has_failed = [best.cost], 1e-6, False, False
+    costs, regularisation, converged, has_failed = [best.cost], FIRST_REGULARISATION, False, False
     derivatives: np.ndarray | None = None
+    scale: np.ndarray | None = None
     gain = np.zeros((*best.u.shape, problem.cost.W.shape[1]))
     for _ in range(iterations):
         if derivatives is None:
             derivatives = problem.derivatives(best)
-        while (policy := problem.policy(best, derivatives, regularisation)) is None:
+        while (policy := problem.policy(best, derivatives, regularisation, scale)) is None:
             regularisation *= 10
             if regularisation > LARGEST_REGULARISATION:
                 break
+        if scale is None and policy is not None:
+            scale = policy.scale
         new = None if policy is None else problem.improved(best, policy)
         if new is None or policy is None:
-            plain = None if has_failed else problem.policy(best, derivatives, SMALLEST_REGULARISATION)
+            plain = None if has_failed else problem.policy(best, derivatives, SMALLEST_REGULARISATION, scale)
             has_failed = True
             if plain is not None:
                 gain = plain.K
@@ -175,7 +196,8 @@ def _descent(
         if converged:
             break
     if feedback:
-        gain = problem.gain(best, problem.derivatives(best) if derivatives is None else derivatives)
+        derivatives = problem.derivatives(best) if derivatives is None else derivatives
+        gain = problem.gain(best, derivatives, scale)
     return TrajectoryResult(
         best.q, best.v, best.z, best.u, gain, best.cost, tuple(costs), len(costs) - 1, bool(converged)
     )
@@ -232,48 +254,57 @@ class _Problem(NamedTuple):
         F[:, :n, :nu], F[:, :n, nu:-1], F[:, n, -1] = found.B, found.A, 1
         return F
 
-    def policy(self, at: _Trajectory, F: np.ndarray, mu: float) -> _Policy | None:
-        """The backward pass; None if a Hessian is not positive definite.
+    def policy(
+        self, at: _Trajectory, F: np.ndarray, mu: float, scale: np.ndarray | None = None
+    ) -> _Policy | None:
+        """The backward pass; None if a Hessian is not positive definite, up to rounding.
 
-        Gradients are the last column and row of the Hessians, which belong to the constant 1.
+        Gradients are the last column and row of the Hessians, which belong to the constant 1. scale (nu,):
+        the diagonal of D; without it D is the diagonal of Q_uu, where this is not zero, and differs between
+        the steps.
         """
         H = self.cost.expansion(at.q, at.v, at.z, at.u)
         nu = at.u.shape[1]
         V = H[-1, nu:, nu:]
-        K, Q_u = np.zeros((*at.u.shape, len(V))), np.zeros_like(at.u)
+        K, Q_u, diagonals = np.zeros((*at.u.shape, len(V))), np.zeros_like(at.u), np.zeros_like(at.u)
+        mu_D = np.zeros_like(at.u) if scale is None else np.tile(mu * scale, (len(at.u), 1))
         at_lowest, at_highest = at.u <= self.lowest, at.u >= self.highest
         at_bound: np.ndarray = np.any(at_lowest | at_highest, axis=1)
         for i in reversed(range(len(at.u))):
             # Q = F^T V F + the cost of the step
             Q = F[i].T @ (V @ F[i]) + H[i]
             Q_ux, Q_u[i] = Q[:nu, nu:], Q[:nu, -1]
-            # [K k] = -(Q_uu + mu I)^-1 [Q_ux Q_u]
+            # [K k] = -(Q_uu + mu D)^-1 [Q_ux Q_u]
             Q_uu = Q[:nu, :nu].copy()
-            Q_uu.flat[:: nu + 1] += mu
+            diagonals[i] = Q_uu.diagonal()
+            if scale is None:
+                mu_D[i] = mu * np.where(diagonals[i] > 0, diagonals[i], 1.0)
+            Q_uu.flat[:: nu + 1] += mu_D[i]
             if at_bound[i]:  # controls at a bound towards which the cost decreases stay there
                 held = np.flatnonzero((at_lowest[i] & (Q_u[i] > 0)) | (at_highest[i] & (Q_u[i] < 0)))
                 Q_uu[held], Q_uu[:, held], Q_uu[held, held] = 0, 0, 1
                 Q_ux = Q_ux.copy()
                 Q_ux[held] = 0
-            _, solved, info = POSV(Q_uu, Q_ux)
-            if info:
+            factor, solved, info = POSV(Q_uu, Q_ux)
+            if info or (factor.diagonal() ** 2 <= SINGULAR * Q_uu.diagonal()).any():
                 return None
             K[i] = -solved
-            V = Q[nu:, nu:] - (Q_ux + mu * solved).T @ solved
+            V = Q[nu:, nu:] - (Q_ux + mu_D[i, :, None] * solved).T @ solved
             V = (V + V.T) / 2
         k = K[:, :, -1]
-        # k^T Q_u, and k^T Q_uu k / 2 = -k^T (Q_u + mu k) / 2
-        return _Policy(k, K[:, :, :-1], (float((k * Q_u).sum()), float(-(k * (Q_u + mu * k)).sum() / 2)))
+        # k^T Q_u, and k^T Q_uu k / 2 = -k^T (Q_u + mu D k) / 2
+        decrease = float((k * Q_u).sum()), float(-(k * (Q_u + mu_D * k)).sum() / 2)
+        return _Policy(k, K[:, :, :-1], decrease, diagonals)
 
-    def gain(self, at: _Trajectory, F: np.ndarray) -> np.ndarray:
-        """The feedback K about a trajectory, with the smallest regularisation for which the backward pass
-        succeeds; zeros if there is none.
+    def gain(self, at: _Trajectory, F: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+        """The feedback K about a trajectory without regularisation, or with the smallest for which the
+        backward pass succeeds; zeros if there is none.
         """
-        mu = SMALLEST_REGULARISATION
+        mu = 0.0
         while mu <= LARGEST_REGULARISATION:
-            if (policy := self.policy(at, F, mu)) is not None:
+            if (policy := self.policy(at, F, mu, scale)) is not None:
                 return policy.K
-            mu *= 10
+            mu = max(10 * mu, SMALLEST_REGULARISATION)
         return np.zeros((*at.u.shape, self.cost.W.shape[1]))
 
     def improved(self, at: _Trajectory, policy: _Policy) -> _Trajectory | None:

@@ -53,9 +53,13 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
             "the model has no inputs, so that no feedback acts on it; give zw.linearize inputs"
         )
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
-    if not np.linalg.eigvalsh(r).min(initial=np.inf) > 0:
+    # u = T w and cost = c cost': the elements of q are at most 1, and those on the diagonal of r are 1
+    c, diagonal = float(np.abs(q).max(initial=0.0)) or 1.0, r.diagonal()
+    T = np.sqrt(c / np.where(diagonal > 0, diagonal, c))
+    q, r = q / c, r * np.outer(T, T) / c
+    if not (diagonal > 0).all() or not np.linalg.eigvalsh(r).min() > 0:
         raise ArgumentError("R must be positive definite, so that every input has a cost")
-    A, B = model.A, model.B
+    A, B = model.A, model.B * T
     try:
         if model.step is None:
             S = scipy.linalg.solve_continuous_are(A, B, q, r)
@@ -71,7 +75,7 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     if not (margin > MARGIN).all():
         pole = poles[np.argmin(margin)]
         raise _without_solution(f"the pole {pole:.6g} of the closed loop is not stable")
-    return Regulator(K, S, poles)
+    return Regulator(T[:, None] * K, c * S, poles)
 
 
 def _without_solution(reason: str) -> SolveError:

@@ -118,8 +118,10 @@ def _random_changes(
     sample. Raises ShapeError, StateError and ArgumentError.
     """
     nu, deviation = shape[-1], validation.real_values(noise, "noise")
-    if deviation.shape not in ((), (nu,)) or not (deviation >= 0).all():
-        raise ShapeError(f"noise is {short_repr(noise)}; give a number or {nu} numbers, not negative")
+    if deviation.shape not in ((), (nu,)) or not ((deviation >= 0) & np.isfinite(deviation)).all():
+        raise ShapeError(
+            f"noise is {short_repr(noise)}; give a number or {nu} numbers, finite and not negative"
+        )
     try:
         rng = np.random.default_rng(seed)
     except (TypeError, ValueError) as error:
