@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from zwang.cli import app, main
@@ -164,6 +165,19 @@ def test_recordings_are_drawn_by_kind(call, tmp_path):
     status, _, err = call("plot", "a.nc", "--kind", "phase", "--name", "knee")
     assert status == 1 and "'drive'" in err
     assert call("plot", "a.nc", "--kind", "phase", "--name", "drive", "--out", "d.svg")[0] == 0
+
+
+def test_forces_without_a_point_of_application_are_recorded_and_drawn(call, tmp_path):
+    body = zw.Body("slider", zw.Prismatic("y", axis=(0, 0, 1)), mass=2)
+    drive = zw.Holonomic("drive", sp.Symbol("y") - sp.sin(sp.Symbol("t")) ** 2)
+    (tmp_path / "m.json").write_text(zw.Mechanism("m", [body], constraints=[drive]).to_json())
+    simulated = "simulate m.json --duration 0.02"
+    assert call(*f"{simulated} --out a.nc --plot b.png --kind forces".split())[0] == 0
+    assert call(*"plot a.nc --kind forces --name y --out c.png".split())[0] == 0
+    assert (tmp_path / "b.png").exists() and (tmp_path / "c.png").exists()
+    assert call(*f"{simulated} --forces --out d.nc".split())[0] == 0
+    force = zw.open_run(tmp_path / "d.nc")["generalised_constraint_force"].values
+    assert force[0, 0, 0] == pytest.approx(2 * (9.81 + 2), rel=1e-6)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

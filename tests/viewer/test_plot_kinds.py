@@ -6,6 +6,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import sympy as sp
 import xarray as xr
 
 import zwang as zw
@@ -221,8 +222,46 @@ def test_the_error_for_missing_values_names_the_option_that_records_them():
         zw.plot(run, kind="phases")
     free = zw.simulate(double_pendulum(), duration=0.02, step=0.01)
     assert len(zw.plot(free, kind="drift").axes) == 2  # of the energy alone
-    with pytest.raises(ShapeError, match="neither constraints nor contacts"):
-        zw.plot(zw.derived_quantities(free, "forces"), kind="forces")
+    for run in (free, zw.derived_quantities(free, "forces")):
+        with pytest.raises(ShapeError, match="neither constraints nor contacts"):
+            zw.plot(run, kind="forces")
+
+
+def driven_pendulum() -> zw.Mechanism:
+    """A pendulum whose pivot moves as y = sin(5 t) / 10, by a force without a point of application."""
+    bodies = [
+        zw.Body("pivot", zw.Prismatic("y", axis=(0, 0, 1)), mass=2),
+        zw.Body("bob", zw.Revolute("angle", axis=(0, 1, 0)), parent="pivot", mass=1, com=(0, 0, -1)),
+    ]
+    y, t = sp.symbols("y t")
+    return zw.Mechanism(bodies=bodies, constraints=[zw.Holonomic("drive", y - sp.sin(5 * t) / 10)])
+
+
+@pytest.mark.parametrize("record", [None, {"forces": True}])
+def test_forces_without_a_point_of_application_are_generalised_forces(record):
+    """The force of the drive is that of momentum: 3 (y'' + g) + d/dt (velocity of the bob relative to y)."""
+    m = driven_pendulum()
+    run = zw.simulate(m, *zw.assemble(m, [0, 0.4]), duration=0.2, step=0.005, record=record, integrator="rk4")
+    with pytest.raises(ShapeError, match="needs 'generalised_constraint_force'") as error:
+        zw.plot(run, kind="forces")
+    assert "record={'constraints': True}" in str(error.value)
+    run = zw.derived_quantities(run, "constraints")
+    shown = lines(zw.plot(run, kind="forces"), "generalised constraint forces")["y"]
+    time, angle, rate = run["time"].values, run["q"].values[0, :, 1], run["v"].values[0, :, 1]
+    lift = -2.5 * np.sin(5 * time)
+    turn = -np.sin(angle) * (lift + 9.81)  # of a bob on a rod of 1 m
+    expected = 3 * (lift + 9.81) + turn * np.sin(angle) + rate**2 * np.cos(angle)
+    np.testing.assert_allclose(shown, expected, rtol=1e-4)
+
+
+def test_forces_of_limits_and_friction_are_generalised_forces():
+    body = zw.Body("bob", zw.Revolute("angle", axis=(0, 1, 0), friction=0.5), mass=1, com=(0, 0, -1))
+    run = zw.simulate(zw.Mechanism(bodies=[body]), [0.4], [1.0], duration=0.02, step=0.01)
+    with pytest.raises(ShapeError, match="'constraints': True"):
+        zw.plot(run, kind="forces")
+    run = zw.derived_quantities(run, "constraints")
+    shown = lines(zw.plot(run, kind="forces"), "generalised constraint forces (torques)")["angle"]
+    np.testing.assert_allclose(np.abs(shown), 0.5, rtol=1e-6)
 
 
 UNUSUAL_NAMES = ("$\\frac{ a$", "_hidden", "a_b^c", "\u2028", "<b>&", "x" * 300)

@@ -58,7 +58,10 @@ RecordEvery = Annotated[
 ]
 RecordForces = Annotated[
     bool | None,
-    Parameter(help="Record contact and constraint forces; by default only with --html."),
+    Parameter(
+        help="Record the forces of contacts and constraints, as generalised forces where a constraint has no "
+        "point of application; by default only with --html, forces with such a point."
+    ),
 ]
 RecordingFile = Annotated[
     Path | None, Parameter(name="--out", help="Write the recording to this file (.nc, .zarr or .mcap).")

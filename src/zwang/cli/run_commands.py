@@ -60,10 +60,13 @@ from zwang.errors import SimulationError, SimulationInterrupted
 from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.energy_change import energy_summary
 from zwang.simulation.quantities.constraint_forces import point_force_labels
+from zwang.viewer.plot_series import force_quantities
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
-DERIVED = {"drift": "violations", "forces": "forces", "zwang": "zwang"}
-"""For some kinds of plots, the derived quantity that `zw.derived_quantities` computes for them."""
+DERIVED = {"drift": ("violations",), "zwang": ("zwang",)}
+"""For some kinds of plots, the quantities that `zw.derived_quantities` computes for them; for forces these
+are `force_quantities`.
+"""
 
 
 @app.command(
@@ -114,7 +117,8 @@ def simulate(
     m = m.subs(parse_pairs(param))
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0, "--spread": spread})
     start = (keyframe, None) if keyframe else _random_initial_states(m, worlds, spread, seed, q0, v0)
-    recorded = {"every": record, "forces": html is not None if forces is None else forces}
+    recorded = {"every": record, "forces": html is not None and forces is None}
+    recorded |= dict.fromkeys(force_quantities(m) if forces else (), True)
     began = time.perf_counter()
     status = 0
     try:
@@ -227,8 +231,8 @@ def view(
 
 def _draw(run: xr.Dataset, path: Path, kind: str, names: Sequence[str] | None = None) -> None:
     """Write a plot; derived quantities that the recording lacks are computed first."""
-    needed = DERIVED.get(kind)
-    zw.plot(zw.derived_quantities(run, needed) if needed else run, path, kind=kind, names=names)
+    needed = force_quantities(zw.mechanism_of(run)) if kind == "forces" else DERIVED.get(kind)
+    zw.plot(zw.derived_quantities(run, *needed) if needed else run, path, kind=kind, names=names)
 
 
 def _random_initial_states(

@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
+from zwang.api.arguments.validation import is_restrained
 from zwang.errors import ShapeError, UnknownNameError
+from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.dataset import mechanism_of
 from zwang.recording.energy_change import energy_change, energy_drift
+from zwang.simulation.quantities.constraint_forces import BETWEEN_POINTS, point_force_labels
 
 SUM, ENERGY = "total", "energy"
 DRIFT = "relative energy change"
@@ -91,6 +94,16 @@ def series_of(run: xr.Dataset, kind: str, names: str | Sequence[str] | None) -> 
         if name not in known:
             raise UnknownNameError(f"line of a plot of kind {kind!r}", name, known)
     return [x for x in (one.chosen(names) for one in found) if x.names]
+
+
+def force_quantities(mechanism: Mechanism) -> tuple[str, ...]:
+    """The quantities of `simulate` that record the forces of constraints and contacts: "forces" for those
+    with a point of application, "constraints" (generalised forces) for the others; none where neither acts.
+    """
+    points = bool(point_force_labels(mechanism))
+    formulas = any(not isinstance(c, BETWEEN_POINTS) for c in mechanism.constraints)
+    generalised = formulas or (not points and is_restrained(mechanism))
+    return ("forces",) * points + ("constraints",) * generalised
 
 
 # ------------------------------------------------------------------------------------------------------ kinds
@@ -172,7 +185,9 @@ def _forces(run: xr.Dataset) -> Iterator[Series]:
     constraint forces, and the multipliers of the constraints.
     """
     if "generalised_constraint_force" not in run and "multiplier" not in run:
-        _require(run, "force", "forces")
+        needed = force_quantities(mechanism_of(run))
+        if needed:
+            _require(run, "force" if "forces" in needed else "generalised_constraint_force", "forces")
     if "force" in run:
         kinds = np.array(_strings(run["point_force_kind"]))
         force, names = (
@@ -231,7 +246,7 @@ KINDS: dict[str, Callable[[xr.Dataset], Iterator[Series]]] = {
 NOTHING_TO_SHOW = {
     **dict.fromkeys(KINDS, "the mechanism has no joints"),
     "phase": "no generalised velocity is the derivative of a coordinate",
-    "forces": "the mechanism has neither constraints nor contacts",
+    "forces": "the mechanism has neither constraints nor contacts, limits or dry friction",
 }
 
 # --------------------------------------------------------------------------------------------------- together
