@@ -214,6 +214,39 @@ UNKNOWN = {
 }
 
 
+CYLINDRICAL = zw.Cylindrical("c", axis=(0, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("parts", "remedy"),
+    [
+        (
+            {"constraints": [zw.JointCoupling("k", "c", "d")]},
+            "a Holonomic constraint.* c.angle, c.disp",
+        ),
+        ({"forces": [zw.Motor("m", "c")]}, "an Actuator with one gear for each of them, or a Wrench"),
+        ({"forces": [zw.Spring("c", 1.0)]}, "a PointSpring"),
+        ({"tendons": [zw.Tendon("t", joints=[("c", 1.0)])]}, "joints of one speed each"),
+    ],
+)
+def test_the_error_for_a_joint_of_several_speeds_names_the_remedy_for_its_part(parts, remedy):
+    bodies = [body("a", joint=CYLINDRICAL), body("b", joint=zw.Revolute("d"))]
+    with pytest.raises(DescriptionError, match=f"which is cylindrical and has 2 speeds.*{remedy}"):
+        zw.Mechanism(bodies=bodies, **parts)
+
+
+def test_a_formula_couples_an_angle_of_a_cylindrical_joint_as_its_error_says():
+    """angle = 2 d: both turn with the acceleration tau_d / (I_d + 4 I_c) of d."""
+    bodies = [
+        body("a", joint=CYLINDRICAL, com=(0, 0, 0), inertia=(1, 1, 1)),
+        body("b", joint=zw.Revolute("d"), com=(0, 0, 0), inertia=(2, 2, 3.0)),
+    ]
+    row = zw.Holonomic("k", sp.Symbol("c.angle") - 2 * sp.Symbol("d"))
+    m = zw.Mechanism(bodies=bodies, constraints=[row], gravity=(0, 0, 0))
+    found = zw.constrained_dynamics(m, [0, 0, 0], [0, 0, 0], [0, 0, 1.4])
+    np.testing.assert_allclose(found.acceleration, [0.4, 0, 0.2], atol=1e-12)
+
+
 @pytest.mark.parametrize("what", UNKNOWN)
 def test_an_unknown_name_raises_with_the_valid_names(what):
     with pytest.raises(UnknownNameError, match="names are: '"):

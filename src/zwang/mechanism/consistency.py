@@ -76,6 +76,11 @@ CONSTRAINTS = (
     Rolling,
     *EXPRESSION_CONSTRAINTS,
 )
+MOTOR_REMEDY = "use an Actuator with one gear for each of them, or a Wrench"
+SPRING_REMEDY = "use a PointSpring, or joints of one speed each in its place"
+COUPLING_REMEDY = "use a Holonomic constraint, whose formula may contain {}, or joints of one speed each"
+TENDON_REMEDY = "use joints of one speed each, such as joint=(zw.Revolute(...), zw.Prismatic(...))"
+"""What to do about a part on a joint of several generalised velocities; {}: the joint's coordinates."""
 PART_LISTS = {
     "bodies": PartList(Body, "zw.Body"),
     "forces": PartList(Force, "zw.Motor, zw.Spring, zw.Damper, zw.Wrench ..."),
@@ -385,32 +390,37 @@ def references(part: Any) -> list[tuple[str, str]]:
 
 def _check_single_velocities(m: MechanismParts) -> None:
     """Parts that act along one coordinate refer to joints with one generalised velocity."""
-    references: list[tuple[str, str]] = []
+    references: list[tuple[str, str, str]] = []
     joints = _joints_by_name(m)
     for force in m.forces:
         if isinstance(force, Motor):
-            references.append((f"motor {force.name!r}", force.joint))
+            references.append((f"motor {force.name!r}", force.joint, MOTOR_REMEDY))
         elif isinstance(force, Spring) and joints[force.joint].kind in ("ball", "free"):
             _check_rotational_spring(force)
         elif isinstance(force, Spring):
             references += [
-                ("a spring", name) for name in (force.joint, force.relative_to) if name is not None
+                ("a spring", name, SPRING_REMEDY)
+                for name in (force.joint, force.relative_to)
+                if name is not None
             ]
     for coupling in (*m.constraints, *m.inactive_constraints):
         if isinstance(coupling, JointCoupling):
             what = f"joint coupling {coupling.name!r}"
-            references += [(what, name) for name in (coupling.joint, coupling.to) if name is not None]
-    references += [(f"tendon {tendon.name!r}", name) for tendon in m.tendons for name, _ in tendon.joints]
+            references += [
+                (what, name, COUPLING_REMEDY) for name in (coupling.joint, coupling.to) if name is not None
+            ]
+    references += [
+        (f"tendon {tendon.name!r}", name, TENDON_REMEDY) for tendon in m.tendons for name, _ in tendon.joints
+    ]
     for force in m.forces:
         if isinstance(force, Actuator):
             _check_gear(joints, force)
-    for what, name in references:
+    for what, name, remedy in references:
         joint = joints[name]
         if joint.joint.nv != 1:
             raise DescriptionError(
                 f"{what} is on joint {name!r}, which is {joint.kind} and has {joint.joint.nv} speeds; it "
-                "must have "
-                "one (use an Actuator with one gear for each of them, or a Wrench)"
+                f"must have one ({remedy.format(', '.join(joint.coordinates))})"
             )
 
 
