@@ -301,3 +301,34 @@ def test_frobenius_brackets_until_the_reachable_dimension_no_longer_grows(traile
     found = zw.classify(zw.Mechanism("car", bodies, constraints=edges))
     assert (found.degrees_of_freedom, found.reachable_dimension) == (2, 4 + trailers)
     assert not any(c.integrable_with_others for c in found.constraints.values())
+
+
+def test_a_plane_of_symbolic_inclination_belongs_to_a_body_with_a_symbolic_orientation():
+    """A ball rolls down with g sin(angle) / (1 + I / (m r^2)); a symbolic normal raises with this remedy."""
+    angle = sp.Symbol("angle")
+    ball = zw.Body("ball", zw.Free("f"), mass=1, inertia=(0.4,) * 3)
+    with pytest.raises(DescriptionError, match=r"normal of rolling 'k' .*Give the plane to a body.*gravity"):
+        zw.Rolling("k", "ball", 1.0, normal=(sp.sin(angle), 0, sp.cos(angle)))
+    c, s = sp.cos(angle), sp.sin(angle)
+    plane = zw.Body("plane", orientation=((c, 0, s), (0, 1, 0), (-s, 0, c)))
+    m = zw.Mechanism("m", [plane, ball], constraints=[zw.Rolling("k", "ball", 1.0, on="plane")])
+    for value in (0.0, 0.3, -1.2):
+        start = [np.sin(value), 0, np.cos(value), 1, 0, 0, 0]
+        run = zw.simulate(m, start, duration=0.1, params={"angle": value})
+        speed = 9.81 * np.sin(value) * 0.1 / 1.4
+        expected = [speed * np.cos(value), 0, -speed * np.sin(value), 0, speed, 0]
+        np.testing.assert_allclose(run.v.values[0, -1], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("length", [1.0, 0.5, 2.0])
+def test_the_symbolic_axis_of_a_disc_is_divided_by_its_length(length):
+    """The disc, inclined at first, falls as one whose axis is numeric."""
+    start = [0, 0, np.cos(0.3), np.cos(0.15), np.sin(0.15), 0, 0]
+
+    def rolled(axis, **params):
+        disc = zw.Body("disc", zw.Free("f"), mass=1, inertia=(0.1, 0.2, 0.1))
+        m = zw.Mechanism("m", [disc], constraints=[zw.Rolling("k", "disc", 1.0, axis=axis)])
+        return zw.simulate(m, start, duration=0.05, params=params).v.values[0, -1]
+
+    found = rolled((0, sp.Symbol("s"), 0), s=length)
+    np.testing.assert_allclose(found, rolled((0, 1, 0)), atol=1e-10)

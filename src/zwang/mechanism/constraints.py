@@ -202,8 +202,11 @@ class Rolling:
     """A sphere, or with `axis` a thin disc, rolls on a plane without slip and stays in contact with it.
 
     radius [m]; centre [m] and axis in the frame of `body`; plane_point [m] and normal, which points towards
-    the sphere, in the frame of the body `on`. The constraint has three rows: no slip along two axes of the
-    plane, and contact, which is holonomic.
+    the sphere, in the frame of the body `on`. Both directions are divided by their lengths. The constraint
+    has three rows: no slip along two axes of the plane, and contact, which is holonomic. Raises
+    DescriptionError, also for a normal with symbols: the two axes are chosen by its numbers, as no formula
+    gives them for all directions. A plane of symbolic inclination belongs to a body `on` with a symbolic
+    `orientation`.
     """
 
     name: str
@@ -223,8 +226,15 @@ class Rolling:
         for name in ("centre", "plane_point"):
             object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
         object.__setattr__(self, "normal", direction(self.normal, f"normal of {where}"))
+        if not are_constant(*self.normal):
+            raise DescriptionError(
+                f"normal of {where} is {self.normal}; it must be numeric, as the axes along which nothing "
+                "slips are chosen by it. Give the plane to a body, such as zw.Body('plane', orientation=...) "
+                "with the symbols in its orientation, and on='plane', or tilt the gravity of the mechanism"
+            )
         if self.axis is not None:
-            object.__setattr__(self, "axis", direction(self.axis, f"axis of {where}"))
+            axis = vector(self.axis, 3, f"axis of {where}")
+            object.__setattr__(self, "axis", rotations.unit_vector(axis, f"axis of {where}"))
         if are_constant(self.radius) and self.radius <= 0:
             raise DescriptionError(f"radius of {where} is {self.radius}; it must be positive")
 
