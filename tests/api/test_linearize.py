@@ -535,3 +535,11 @@ def test_states_of_equal_names_are_refused(mass):
               zw.Body("second", zw.Prismatic("a_dot", axis=(1, 0, 0)), "first", mass=1)]  # fmt: skip
     with pytest.raises(DescriptionError, match=r"two states of the linear model .* have the name 'a_dot'"):
         zw.linearize(zw.Mechanism("m", bodies), [0, 0])
+
+
+@pytest.mark.parametrize("mass", [1e-12, 1e-9, 1.0, 1e8])
+def test_the_force_that_holds_a_mass_is_its_weight_however_small(mass):
+    body = zw.Body("a", zw.Prismatic("x", axis=(0, 0, 1)), mass=mass)
+    m = zw.Mechanism("lift", [body], forces=[zw.Motor("u", "x")], gravity=(0, 0, -9.81))
+    found = zw.trim(m, [0.3], fixed=["x"])
+    np.testing.assert_allclose(found.control, [9.81 * mass], rtol=1e-8)

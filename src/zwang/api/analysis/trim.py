@@ -44,7 +44,7 @@ REFINEMENTS = 60  # steps at the rounding error of contact distances, of which t
 TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
 START_DAMPING = (0.1, 10.0)  # one after the other, if no equilibrium is found
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
-SMALLEST_CHANGE = 1e-15  # of the unknowns, below which the residual is at its rounding error
+SMALLEST_CHANGE = 1e-15  # rad, m, or share of a control or activation: the residual is at its rounding error
 
 
 class TrimPoint(NamedTuple):
@@ -131,7 +131,7 @@ def _nearest(problem: _TrimProblem, at: _TrimState, damping: float) -> _TrimStat
         if not len(problem.free) or damping > LARGEST_DAMPING or not at.is_finite:
             break
         change = problem.step(at, damping)
-        if np.abs(change).max() < SMALLEST_CHANGE:
+        if (np.abs(change) <= SMALLEST_CHANGE * problem.sizes(at)).all():
             break
         new = problem.moved(at, change)
         better = new.is_finite and new.r @ new.r < at.r @ at.r
@@ -185,6 +185,11 @@ class _TrimProblem(NamedTuple):
             return change
         left = at._replace(J=np.where(leaving, 0.0, at.J))
         return np.where(leaving, 0.0, self._unrestricted_step(left, damping))
+
+    def sizes(self, at: _TrimState) -> np.ndarray:
+        """The sizes of the free unknowns: 1 rad or m for displacements, those of controls and activations."""
+        displacements = np.ones(self.fast.mechanism.nv)
+        return np.concatenate([displacements, np.abs(at.control), np.abs(at.activation)])[self.free]
 
     def _leaving(self, at: _TrimState, change: np.ndarray) -> np.ndarray:
         """Which of the free unknowns are activations at an end of their range that would leave it."""
