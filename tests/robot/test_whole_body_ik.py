@@ -207,6 +207,50 @@ def test_options_are_checked(humanoid):
         whole_body_ik(humanoid, (HAND, ComTask()), [np.zeros((3, 3)), np.zeros((2, 3))])
 
 
+def biped():
+    """Two legs of 0.8 m with ball joints on a free trunk, and its configuration with bent knees."""
+    bodies = [zw.Body("trunk", zw.Free("root"), mass=5, inertia=(0.1, 0.1, 0.1))]
+    for side, y in (("left", 0.15), ("right", -0.15)):
+        hip, knee = zw.Ball(f"{side} hip", limits=(0, 1.5)), zw.Revolute(f"{side} knee", axis=(0, 1, 0))
+        leg = {"mass": 1, "com": (0, 0, -0.2), "inertia": (0.02, 0.02, 0.01)}
+        bodies += [
+            zw.Body(f"{side} thigh", hip, "trunk", (0, y, -0.1), **leg),
+            zw.Body(f"{side} shank", knee, f"{side} thigh", (0, 0, -0.4), **leg),
+            zw.Body(f"{side} foot", zw.Ball(f"{side} ankle"), f"{side} shank", (0, 0, -0.4), mass=0.3,
+                    inertia=(0.002,) * 3),
+        ]  # fmt: skip
+    m = zw.Mechanism("biped", bodies)
+    knees = [k for k, name in enumerate(m.coordinate_names) if "knee" in name]
+    q = np.array(m.neutral)
+    q[knees] = 0.6
+    return m, q
+
+
+def test_a_posture_of_third_priority_is_nearest_where_it_moves_neither_feet_nor_centre_of_mass():
+    """All reach what they reach without it; there the posture's gradient is in the row space of their
+    Jacobians.
+    """
+    m, q = biped()
+    feet = FrameTask("left foot"), FrameTask("right foot")
+    places = [zw.frame_pose(m, q, task.frame) for task in feet]
+    offsets = [(0.0, 0.05, -0.05), (0.04, 0.05, 0.01), (-0.06, -0.02, -0.04), (0.0, 0.0, 0.4)]
+    targets = zw.mass_centre(m, q) + np.array(offsets)
+    alone = whole_body_ik(m, (*feet, ComTask(priority=1)), [*places, targets], q)
+    assert alone.converged.tolist() == [True, True, True, False]
+    for weight in (0.05, 1.0):
+        tasks = *feet, ComTask(priority=1), PostureTask(weight=weight, priority=2)
+        found = whole_body_ik(m, tasks, [*places, targets, q], q)
+        assert found.converged.tolist() == alone.converged.tolist(), found.reason
+        assert found.residual.position[3, 2] == pytest.approx(alone.residual.position[3, 2], abs=1e-6)
+        for reached in found.q[:3]:
+            frames = [zw.frame_jacobian(m, reached, task.frame) for task in feet]
+            J = np.concatenate([*frames, zw.robot.com_jacobian(m, reached)])
+            gradient = zw.difference_configuration(m, reached, q)
+            gradient[:6] = 0  # the posture has no weight on the free base
+            left = gradient - np.linalg.lstsq(J.T, gradient, rcond=None)[0] @ J
+            assert np.abs(left).max() < 1e-3 * np.abs(gradient).max()
+
+
 def test_a_planar_loop_on_a_floating_base_reaches_targets_beside_a_posture():
     """The rows of the loop's pin are three, of rank two: they contradict each other in their rounding."""
     bodies = [zw.Body("base", zw.Free("base"), mass=5, inertia=(0.1, 0.1, 0.1))]

@@ -167,17 +167,19 @@ def search(
     problem: WholeBodyProblem, start: Any, targets: Sequence[TaskTarget], settings: WholeBodySettings
 ) -> WholeBodySearch:
     """Steps from `start` (nq,) until no step decreases the merit or the iteration limit is reached: first for
-    the tasks of the first priority, until they are within the tolerances, then for all.
+    the tasks of the first priority, then for those of the first two, and so on.
 
-    Where the search ends with fewer priorities within the tolerances than before, q is the last with more.
+    So a task need not begin before those of higher priority are at their targets, which a step for several
+    priorities keeps to first order only. Where a search ends with fewer priorities within the tolerances than
+    before, q is the last with more.
     """
-    count, q = len(problem.priorities), within_limits(problem, start)
-    first = search_priorities(problem, q, targets, settings, 1, 0.0)
-    if count == 1:
-        return first
-    last = search_priorities(problem, first.q, targets, settings, count, first.iterations)
-    q = select_array(last.reached < last.most_reached, last.best, last.q)
-    return last._replace(q=q, failed=logical_or(first.failed, last.failed))
+    last = search_priorities(problem, within_limits(problem, start), targets, settings, 1, 0.0)
+    for count in range(2, len(problem.priorities) + 1):
+        first = last
+        last = search_priorities(problem, first.q, targets, settings, count, first.iterations)
+        q = select_array(last.reached < last.most_reached, last.best, last.q)
+        last = last._replace(q=q, failed=logical_or(first.failed, last.failed))
+    return last
 
 
 def search_priorities(
@@ -210,7 +212,7 @@ def search_priorities(
         unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
         stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING)
         reached = errors.reached(problem, settings)
-        if count == 1:
+        if count < len(problem.priorities) or count == 1:
             done = logical_and(reached > len(problem.priorities) - 0.5, errors.penalty <= KEPT)
             stationary = logical_or(stationary, logical_and(accepted, done))
         as_many = logical_and(accepted, reached >= s.most_reached)
