@@ -272,6 +272,25 @@ def test_a_clock_that_drifts_is_even_and_a_gap_is_not():
             zw.identify.measurements(m, late, q, tau)
 
 
+@pytest.mark.parametrize("delay", [0.05, -0.05])
+def test_delayed_forces_are_not_read_in_gaps_of_a_record(delay):
+    """One lost sample is interpolated; of 1.5 s nothing is known, up to the delay before or after them."""
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1, com=(0.1, 0, 0), inertia=(0.01,) * 3)
+    m, every = zw.Mechanism("m", [body]), np.arange(1000) * 0.01
+    lost = (np.abs(every - 3.0) < 0.75) | (np.abs(every - 7.0) < 0.75) | np.isclose(every, 5.0)
+    t = every[~lost]
+    q, v, a = (x[:, None] for x in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+
+    def exact(t):
+        return -9 * np.sin(3 * t) * 0.02 - 9.81 * 0.1 * np.cos(np.sin(3 * t))
+
+    tau = exact(t - delay)[:, None]
+    found = zw.identify.measurements(m, t, q, tau, v=v, a=a, delay=delay)
+    np.testing.assert_allclose(found.tau[:, 0], exact(found.time), atol=2e-4)
+    read = found.time + delay
+    assert len(found.time) == len(t) - 15 and (np.abs(read - 3.0) > 0.74).all()
+
+
 def test_delayed_forces_are_read_later():
     """Each force is recorded late by a time of its own; the motion is known at every time."""
     true = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)

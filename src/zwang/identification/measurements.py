@@ -24,6 +24,7 @@ UNEVEN = 0.01  # relative deviation of sampling intervals, or of times by the in
 STILL = 1e-4  # range of a coordinate [rad or m] below which its joint never moves
 DEGREES = 180 / np.pi
 COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
+LONGEST_INTERVAL = 2.5  # of neighbouring samples, by the median; longer ones are gaps, without interpolation
 PERIODS = 3  # of the cutoff at each end that the filter affects
 ORDER = 4  # of the Butterworth filter; zero-phase filtering doubles it
 
@@ -97,7 +98,8 @@ def measurements(
     the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at
     least five times the highest frequency of the motion. By default nothing is filtered.
     delay [s]: of the records of tau behind those of q, v and a; a number, or one for each velocity (nv,). The
-    forces are read that much later, between the samples by cubic splines; negative where the motion is late.
+    forces are read that much later, between the samples by cubic splines, but not in gaps of more than
+    2.5 median intervals, whose samples are left out; negative where the motion is late.
     Of several delays, the true one leaves the smallest residuals in a fit.
     check_units: whether to reject magnitudes that indicate wrong units.
 
@@ -237,7 +239,9 @@ def _turning(m: Mechanism) -> list[JointIndex]:
 def _without_delay(
     t: np.ndarray, q: np.ndarray, tau: np.ndarray, given: dict[str, np.ndarray], delay: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The samples with tau(t + delay) for tau(t), without those at whose time there is none."""
+    """The samples with tau(t + delay) for tau(t), without those for which there is none, beyond the record
+    or in a gap.
+    """
     lags = validation.real_values(delay, "delay")
     if lags.shape not in ((), tau.shape[1:]) or not np.isfinite(lags).all():
         raise ShapeError(
@@ -247,14 +251,25 @@ def _without_delay(
     if not lags.any():
         return t, q, tau, given
     lags = np.broadcast_to(lags, tau.shape[1:])
-    rows = (t + lags.max() <= t[-1]) & (t + lags.min() >= t[0])
+    shifted = np.full(tau.shape, np.nan)
+    for piece in np.split(np.arange(len(t)), np.flatnonzero(_gaps(t)) + 1):
+        for k, lag in enumerate(lags):
+            inside = (t + lag >= t[piece[0]]) & (t + lag <= t[piece[-1]])
+            if len(piece) > 1:
+                shifted[inside, k] = CubicSpline(t[piece], tau[piece, k])(t[inside] + lag)
+    rows = np.isfinite(shifted).all(axis=1)
     if np.count_nonzero(rows) < LEAST_SAMPLES:
         raise StateError(
             f"with a delay of {abs(lags).max():g} s, fewer than {LEAST_SAMPLES} samples remain of "
             f"{t[-1] - t[0]:g} s; give a longer record, or the delay in seconds"
         )
-    shifted = [CubicSpline(t, x)(t[rows] + lag) for x, lag in zip(tau.T, lags, strict=True)]
-    return t[rows], q[rows], np.stack(shifted, axis=1), {name: x[rows] for name, x in given.items()}
+    return t[rows], q[rows], shifted[rows], {name: x[rows] for name, x in given.items()}
+
+
+def _gaps(t: np.ndarray) -> np.ndarray:
+    """Which intervals (N - 1,) between the samples are gaps."""
+    intervals = np.diff(t)
+    return intervals > LONGEST_INTERVAL * np.median(intervals)
 
 
 def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,
@@ -307,11 +322,13 @@ def _check_velocities(m: Mechanism, record: Measurements) -> None:
     """Raises StateError where v is not the derivative of q: degrees, or milliseconds.
 
     The displacements are those over the span of samples in which each coordinate moves most, against which
-    the errors of q count least: between successive samples they may be larger than the motion.
+    the errors of q count least: between successive samples they may be larger than the motion. What happens
+    in gaps of the record is not known.
     """
+    known = ~_gaps(record.time)[:, None]
     moved = compile(m).difference_configuration(record.q[1:], record.q[:-1])
     swept = (record.v[1:] + record.v[:-1]) / 2 * np.diff(record.time)[:, None]
-    paths = [np.cumsum(np.pad(x, ((1, 0), (0, 0))), axis=0) for x in (moved, swept)]
+    paths = [np.cumsum(np.pad(x * known, ((1, 0), (0, 0))), axis=0) for x in (moved, swept)]
     for k, name in enumerate(m.speed_names):
         ratio = _ratio_of_displacements(paths[0][:, k], paths[1][:, k])
         if abs(ratio - 1) > 0.5:
