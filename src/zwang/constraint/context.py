@@ -68,9 +68,9 @@ class RowContext(NamedTuple):
     that approach faster than `resting_speed` constrain the acceleration; where they do not, they close by an
     impact. impulsive: the rows are those of an impact, whose unknown is the change of v; see
     `constraint.impact`. widening [m, rad]: added to the distances at which limits and soft contacts become
-    active. position_lag [s^2]: of the stage of an integrator, see `Node`. mass_factors: those of the mass
-    matrix at q, computed by default where rows need them. columns: the generalised velocities of that mass
-    matrix, all by default.
+    active. position_lag [s^2]: of the stage of an integrator, see `StageNode`. mass_factors: those of the
+    mass matrix at q, computed by default where rows need them. columns: the generalised velocities of that
+    mass matrix, all by default.
     """
 
     mechanism: Mechanism

@@ -1,9 +1,9 @@
 """Integrators with a fixed step size, as functions of a state derivative; they know no mechanism.
 
 A state is a `State` (q, v, z): the configuration, the generalised velocities, and the other states, which are
-the activations of actuators. `derivative(q, v, z, node, memory)` returns (v_dot, z_dot, memory) at a `Node`
-of the step; `memory` is a pytree that it hands to its next evaluation, None in the first one, and that a step
-returns at the end. All functions work on every kind of scalar.
+the activations of actuators. `derivative(q, v, z, node, memory)` returns (v_dot, z_dot, memory) at a
+`StageNode` of the step; `memory` is a pytree that it hands to its next evaluation, None in the first one, and
+that a step returns at the end. All functions work on every kind of scalar.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StateSpace(NamedTuple):
     unroll: bool | None = None
 
 
-class Node(NamedTuple):
+class StageNode(NamedTuple):
     """The place of a stage in its step.
 
     dt [s]: the time after the beginning of the step. position_lag [s^2]: displaced by this times the
@@ -52,8 +52,8 @@ class Node(NamedTuple):
     position_lag: Any = 0
 
 
-StateDerivativeFunction = Callable[[Any, Any, Any, Node, Any], tuple[Any, Any, Any]]
-FIRST_NODE = Node(0)
+StateDerivativeFunction = Callable[[Any, Any, Any, StageNode, Any], tuple[Any, Any, Any]]
+FIRST_NODE = StageNode(0)
 
 
 def semi_implicit_euler(
@@ -112,7 +112,7 @@ def _mean_slopes(
         dt, weight = stages[k, 0] * h, stages[k, 1]
         q = space.integrate(state.q, last.u_dot, dt)
         v, z = state.v + dt * last.v_dot, state.z + dt * last.z_dot
-        v_dot, z_dot, memory = derivative(q, v, z, Node(dt, lags[k] * h * h), memory)
+        v_dot, z_dot, memory = derivative(q, v, z, StageNode(dt, lags[k] * h * h), memory)
         slopes = _Slopes(space.displacement_rate(dt * last.u_dot, v), v_dot, z_dot)
         return slopes, _Slopes(*(x + weight * y for x, y in zip(mean, slopes, strict=True))), memory
 

@@ -35,7 +35,7 @@ from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
 from zwang.integrator.fixed_step import (
-    Node,
+    StageNode,
     State,
     StateSpace,
     SubStep,
@@ -119,7 +119,7 @@ class PartRate(NamedTuple):
     motion: ConstrainedMotion
 
 
-PartDerivative = Callable[[Any, Any, Any, Node, Any, Any], PartRate]
+PartDerivative = Callable[[Any, Any, Any, StageNode, Any, Any], PartRate]
 """The rate at (q, v, z, node of the step, whether approaching contacts act, signs of the
 sliding speeds of the laws of Coulomb friction as in `PartToStop`).
 """
@@ -251,7 +251,7 @@ def step_with_impacts(
         rates: list[PartRate] = []
 
         def at(
-            q: Any, v: Any, z: Any, node: Node, memory: _PartMemory | None
+            q: Any, v: Any, z: Any, node: StageNode, memory: _PartMemory | None
         ) -> tuple[Any, Any, _PartMemory]:
             node = node._replace(dt=s.elapsed + node.dt)
             rate = derivative(q, v, z, node, equal(s.phase, TRIAL), signs)

@@ -43,7 +43,7 @@ from zwang.constraint.coulomb_friction import (
 )
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
-from zwang.integrator.fixed_step import Node, State, StateSpace, runge_kutta_4, semi_implicit_euler
+from zwang.integrator.fixed_step import StageNode, State, StateSpace, runge_kutta_4, semi_implicit_euler
 from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -261,7 +261,7 @@ def _integrated(
     stages: list[StateDerivative] = []  # all stages, or the first
 
     def derivative(
-        q: Any, v: Any, z: Any, node: Node, memory: _StageMemory | None
+        q: Any, v: Any, z: Any, node: StageNode, memory: _StageMemory | None
     ) -> tuple[Any, Any, _StageMemory]:
         """Stages 1 to 9 at a node; the solver's initial guess is the preceding solution."""
         if isinstance(warm_start, KnownSolutions):
@@ -305,7 +305,7 @@ def _with_impacts(
     known = TO_BE_FOUND if evaluation.tangents else None
     laws = _sliding_laws(s, t) if _has_stops(s) else None
 
-    def part(q: Any, v: Any, z: Any, node: Node, approaching_active: Any, signs: Any) -> PartRate:
+    def part(q: Any, v: Any, z: Any, node: StageNode, approaching_active: Any, signs: Any) -> PartRate:
         """Stages 1 to 9 in a part of a step between impacts and stops."""
         modes = None if laws is None else SlidingModes(signs, True, s.h)
         found = state_derivative(
