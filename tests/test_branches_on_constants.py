@@ -41,7 +41,7 @@ ALLOWED = {
     "constraint/hard.py formula": "the symbols of an expression",
     "constraint/equality.py _mean_squares": SPARSE,
     "constraint/inverse_weights.py hard_inverse_weights": SPARSE,
-    "constraint/contact_groups.py GroupKinematics.relative_velocity": "the world, by its index, is at rest",
+    "constraint/group_kinematics.py GroupKinematics.relative_velocity": "the world, by its index, is at rest",
     "collision/pair_groups.py _placement_of": "the index of an unrolled loop",
     "collision/pairs.py _prism_pairs": "an error where the number of prisms would not be known",
     "constraint/rows.py Rows.hard": "hard rows have R = 0 by structure",

@@ -397,6 +397,50 @@ def test_the_recorded_reaction_of_a_hinge_does_not_include_an_impact(integrator)
     assert found[: struck + 1] == pytest.approx(reaction[: struck + 1], abs=1e-6)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_ball_that_is_pressed_down_without_gravity_has_this_force(integrator, compiled):
+    """Rounding gives it a velocity downwards, and without gravity none is too slow for an impact."""
+    hard, push = surface(0.0), 5.0
+    ball = zw.Body("ball", zw.Prismatic("z"), mass=1.0, geometry=[zw.Sphere(0.1, surface=hard)])
+    m = zw.Mechanism("m", [ball], geometry=[zw.Plane(surface=hard)], gravity=(0, 0, 0),
+                     forces=[zw.Wrench("ball", force=(0, 0, -push))],
+                     sensors=[zw.TouchSensor("touch", "ball", zw.Sphere(0.2))])  # fmt: skip
+    wanted = {"forces": True, "sensors": True}
+    run = run_of(m, [0.1], duration=0.1, step=1e-3, integrator=integrator, record=wanted, compiled=compiled)
+    assert run.force[0, :, 0, 2].values == pytest.approx(push, abs=1e-9)
+    assert run.sensor[0, :, 0].values == pytest.approx(push, abs=1e-9)
+    for v in (-1e-18, 0.0, 1e-18):
+        (contact,) = zw.contacts(m, [0.1], [v], [0])
+        assert contact.force[0] == pytest.approx(push, abs=1e-9)
+        assert zw.joint_reactions(m, [0.1], [v], [0]).acceleration == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_a_follower_on_a_fast_cam_has_the_force_of_its_spring_and_acceleration(integrator):
+    """f = m (g + z'') + k z + F of a roller that a spring presses on an eccentric disc, which turns once in
+    0.16 s: the velocity of the contact is off by more than |g| h.
+    """
+    hard, eccentric, distance, mass, w, h = surface(0.0), 0.05, 0.3, 1.0, 40.0, 5e-3
+    disc = zw.Sphere(0.2, position=(eccentric, 0, 0), surface=hard)
+    cam = zw.Body("cam", zw.Revolute("cam", axis=(0, 1, 0)), mass=1e4, inertia=(1e4,) * 3, geometry=[disc])
+    roller = zw.Body("roller", zw.Prismatic("z"), mass=mass, geometry=[zw.Sphere(0.1, surface=hard)])
+    push = zw.Wrench("roller", force=(0, 0, -300.0))
+    m = zw.Mechanism("m", [cam, roller], forces=[push, zw.Spring("z", stiffness=1000.0)])
+
+    def height(angle):
+        x = eccentric * np.cos(angle)
+        return -eccentric * np.sin(angle) + np.sqrt(distance**2 - x**2)
+
+    run = run_of(m, [0.0, height(0.0)], [w, -eccentric * w], duration=0.3, step=h, integrator=integrator,
+                 record={"constraints": True})  # fmt: skip
+    angle, d = run.q.values[0, :, 0], 1e-4
+    z2 = (height(angle + d) - 2 * height(angle) + height(angle - d)) / d**2 * w**2
+    expected = mass * (G + z2) + 1000.0 * height(angle) + 300.0
+    found = run.generalised_constraint_force.values[0, :, 1]
+    assert expected.min() > 100 and np.abs(found / expected - 1)[1:].max() < 0.2
+
+
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_contacts_of_a_fall_and_of_a_landed_ball_have_its_weight_or_nothing(integrator):
     m = ball_on_floor(surface(0.5))

@@ -74,11 +74,14 @@ def restitution(pair: Pair) -> Any:
     return maximum(pair.a.shape.surface.restitution, pair.b.shape.surface.restitution)
 
 
-def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: Any) -> Any:
+def is_active(
+    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, free_acceleration: Any = 0
+) -> Any:
     """Whether the distance is within the pair's margin. A hard contact is active as soon as one step could
     close it; for an impact, see `takes_part_in_impact`.
 
-    velocity (3,): of b relative to a at the contact point [m/s].
+    velocity (3,): of b relative to a at the contact point [m/s]. free_acceleration [m/s^2]: of the contact
+    along its normal, where the context has one.
     """
     if not is_hard_contact(pair):
         return point.distance < pair.margin + context.widening
@@ -86,7 +89,8 @@ def is_active(context: RowContext, pair: Pair, point: ContactPoint, velocity: An
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
     near = can_close(point.distance, u, h)
-    return logical_and(near, logical_or(context.approaching_active, u >= -context.resting_speed))
+    resting_speed = maximum(context.resting_speed, h * absolute(free_acceleration))
+    return logical_and(near, logical_or(context.approaching_active, u >= -resting_speed))
 
 
 def takes_part_in_impact(context: RowContext, pair: Pair, distance: Any, u: Any) -> Any:

@@ -14,7 +14,6 @@ from zwang.collision import (
     ContactPoint,
     Pair,
     PairGroup,
-    StoredPlacements,
     contact_points_between,
     if_volumes_overlap,
     is_swept,
@@ -35,14 +34,15 @@ from zwang.constraint.contact import (
     surface_velocities,
     surface_velocity,
 )
-from zwang.constraint.contact_bias import LinkMotion, contact_biases, link_motion
+from zwang.constraint.contact_bias import contact_biases
 from zwang.constraint.context import RowContext
 from zwang.constraint.coupled_rows import Gathering, are_kept_by_world, coupled_rows
+from zwang.constraint.group_kinematics import GroupKinematics, group_kinematics, links_of
 from zwang.constraint.row_arrays import OWN, WRENCH, ContactForm, CoupledRows, RowArrays, pyramid_edges
 from zwang.constraint.rows import Cone, JointScrews, RowGroup, Rows, no_rows
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, empty, fori_loop, zeros
+from zwang.scalar import ActiveIndices, AppendedIndices, MutableArray, cond, fori_loop, zeros
 from zwang.scalar.compact_loop import pack_signs
 from zwang.scalar.stacked_pytree import StackedPytree
 
@@ -54,39 +54,6 @@ NO_CONTACT_POINT = ContactPoint(FAR, np.zeros(3), np.eye(3))
 RelativeJacobian = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 # (storage, number of the pair, block, rows, J of the contact axes) -> storage
 Store = Callable[[Any, Any, Any, Rows, np.ndarray], Any]
-
-
-class GroupKinematics(NamedTuple):
-    """Arrays that the pairs read by index: placements of the shapes; motion subspaces `screws` (nv, 6) of
-    the velocities; spatial velocities (links + 1, 6) of the links, the world's last; v (nv,); spatial_rates:
-    of the spatial velocities at constant v, where there are hard contacts.
-    """
-
-    shapes: StoredPlacements
-    screws: MutableArray
-    spatial_velocities: MutableArray
-    v: MutableArray
-    spatial_rates: MutableArray | None = None
-
-    def motion(self, link: Any) -> LinkMotion:
-        """The motion of the link with this index."""
-        assert self.spatial_rates is not None
-        velocity, rate = (
-            np.array([values[link, e] for e in range(6)])
-            for values in (self.spatial_velocities, self.spatial_rates)
-        )
-        return LinkMotion(velocity, rate)
-
-    def relative_velocity(self, links: tuple[Any, Any]) -> np.ndarray:
-        """Spatial velocity (6,) of the second of two links, by their indices, relative to the first."""
-        at_rest = self.spatial_velocities.shape[0] - 1
-        V_a, V_b = (
-            np.zeros(6, int)
-            if isinstance(link, int) and link == at_rest
-            else np.array([self.spatial_velocities[link, e] for e in range(6)])
-            for link in links
-        )
-        return V_b - V_a
 
 
 class _Layout(NamedTuple):
@@ -276,28 +243,6 @@ def contact_groups(
     return pair_groups(pairs, own, among)
 
 
-def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinematics:
-    """The kinematics of these pairs as arrays."""
-    screws, rates = link_screws_at(context), None
-    if any(map(is_hard_contact, pairs)):
-        links = range(len(context.mechanism.tree.links))
-        rates = _mutable_array([*(link_motion(context.kinematics, i).rate for i in links), np.zeros(6)])
-    return GroupKinematics(
-        StoredPlacements(pairs, context.poses),
-        _mutable_array([column for S in screws.columns for column in S.T]),
-        spatial_motions(screws, context.v),
-        _mutable_array(context.v),
-        rates,
-    )
-
-
-def spatial_motions(screws: JointScrews, x: Any) -> MutableArray:
-    """The array (links + 1, 6) of the spatial velocities, or accelerations, J x of all links, the world's
-    last.
-    """
-    return _mutable_array([*screws.spatial_velocities(np.array(x)), np.zeros(6)])
-
-
 def contact_bias(
     context: RowContext, group: PairGroup, kinematics: GroupKinematics, number: Any, k: int, pair: Pair
 ) -> Any:
@@ -333,11 +278,16 @@ def over_active_contacts(
     hard = is_hard_contact(group.first)
 
     def visit(carry: Any, k: Any, pair: Pair, point: ContactPoint) -> Any:
-        velocity = np.zeros(3)
+        velocity, acceleration = np.zeros(3), 0
         if hard:
-            v = kinematics.relative_velocity(links_of(context.mechanism.tree, group)[number])
+            links = links_of(context.mechanism.tree, group)[number]
+            v = kinematics.relative_velocity(links)
             velocity = v[:3] + cross(v[3:], point.position)
-        active = is_active(context, pair, point, velocity)
+            if kinematics.accelerations is not None:
+                motion = kinematics._replace(spatial_velocities=kinematics.accelerations)
+                J_a = in_contact_axes(point, motion.relative_velocity(links))
+                acceleration = J_a[0] + contact_bias(context, group, kinematics, number, k, pair)[0]
+        active = is_active(context, pair, point, velocity, acceleration)
         return cond(active, lambda t: function(t, k, pair, point), lambda t: t, carry)
 
     return over_contact_points(group, kinematics, number, visit, carry)
@@ -370,23 +320,6 @@ def over_contact_points(
 
     # hard contacts are active before the bounding volumes overlap
     return visit_points(carry) if hard else if_volumes_overlap(pair, a, b, visit_points, carry)
-
-
-def links_of(tree: Tree, group: PairGroup) -> StackedPytree:
-    """The links (a, b) of every pair as indices of spatial velocities; that of the world, at rest, is the
-    last.
-    """
-    both = [(pair.a.placement.link, pair.b.placement.link) for pair in group.pairs]
-    return StackedPytree([tuple(len(tree.links) if i == WORLD else i for i in links) for links in both])
-
-
-def _mutable_array(values: Any) -> MutableArray:
-    """These values as a mutable array."""
-    values = np.array(values)
-    store = empty(values.shape)
-    for index, value in np.ndenumerate(values):
-        store = store.set(index, value)
-    return store
 
 
 def _filled(

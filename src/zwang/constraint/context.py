@@ -30,13 +30,14 @@ class StepForm(NamedTuple):
     coordinate "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     multistage: whether the integrator evaluates the rows several times in a step, so that the velocity at its
     end cannot be prescribed. continuous: whether it integrates the dynamics of continuous time, with steps of
-    its own choice.
+    its own choice. without_impacts: whether contacts that strike are left out, see `of_forces`.
     """
 
     size: Any
     stabilization: str = "projection"
     multistage: bool = False
     continuous: bool = False
+    without_impacts: bool = False
 
     @property
     def settling_time(self) -> Any:
@@ -49,11 +50,12 @@ class StepForm(NamedTuple):
         return None if self.continuous else self.size
 
     @property
-    def locates_impacts(self) -> bool:
-        """Whether hard contacts that approach faster than the resting speed close by impacts within a step;
-        their forces are no part of those at its beginning.
+    def of_forces(self) -> StepForm:
+        """The form for forces at the beginning of a step, without those of hard contacts that strike within
+        it: that approach faster than the forces and the curvature of the surfaces explain, see `RowContext`.
+        Only steps of fixed size have impacts.
         """
-        return not self.continuous
+        return self if self.continuous else self._replace(without_impacts=True)
 
     @property
     def closing_damping(self) -> Any:
@@ -68,9 +70,10 @@ class RowContext(NamedTuple):
     that approach faster than `resting_speed` constrain the acceleration; where they do not, they close by an
     impact. impulsive: the rows are those of an impact, whose unknown is the change of v; see
     `constraint.impact`. widening [m, rad]: added to the distances at which limits and soft contacts become
-    active. position_lag [s^2]: of the stage of an integrator, see `StageNode`. mass_factors: those of the
-    mass matrix at q, computed by default where rows need them. columns: the generalised velocities of that
-    mass matrix, all by default.
+    active. position_lag [s^2]: of the stage of an integrator, see `StageNode`. free_acceleration (nv,): where
+    it is given, hard contacts also act up to the approach speed by which it changes the velocity of the
+    contact in a step. mass_factors: those of the mass matrix at q, computed by default where rows need them.
+    columns: the generalised velocities of that mass matrix, all by default.
     """
 
     mechanism: Mechanism
@@ -84,6 +87,7 @@ class RowContext(NamedTuple):
     impulsive: bool = False
     widening: Any = 0
     position_lag: Any = 0
+    free_acceleration: Any = None
     mass_factors: Factors | None = None
     columns: tuple[int, ...] | None = None
 
@@ -106,9 +110,13 @@ class RowContext(NamedTuple):
     @property
     def resting_speed(self) -> Any:
         """The approach speed [m/s] up to which a hard contact comes to rest without an impact: that of
-        the function of this name.
+        the function of this name, or the rounding of velocities under the free acceleration.
         """
-        return resting_speed(self.mechanism, self.step.size, self.v)
+        speed = resting_speed(self.mechanism, self.step.size, self.v)
+        if self.free_acceleration is None:
+            return speed
+        change = self.step.size * max_abs(self.free_acceleration)
+        return maximum(speed, by_precision(change, *ROUNDING) * change)
 
     @property
     def poses(self) -> list[Pose]:

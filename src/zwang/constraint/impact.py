@@ -23,8 +23,9 @@ from zwang.algebra.rotations import cross
 from zwang.collision import Pair, PairGroup, contact_points_between, pair_groups
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import CLOSED_DISTANCE, is_hard_contact
-from zwang.constraint.contact_groups import contact_rows, group_kinematics, links_of
+from zwang.constraint.contact_groups import contact_rows
 from zwang.constraint.context import RowContext
+from zwang.constraint.group_kinematics import group_kinematics, links_of
 from zwang.constraint.hard import is_hard_constraint, rows_of_constraint
 from zwang.constraint.limit import limit_rows
 from zwang.constraint.rows import RowGroup, Rows, concatenated

@@ -152,6 +152,9 @@ def solve_constrained(
     if hard_constraints(mechanism):  # the inverse weights of their rows follow from the mass matrix
         free = free_motion(kinematics, tau)
         context = context._replace(mass_factors=free.factors)
+    if context.step.without_impacts:
+        free = free or free_motion(kinematics, tau)
+        context = context._replace(approaching_active=False, free_acceleration=free.a_free)
     options = {"solver": solver, "start": start, "independent": independent}
     if laws:
         return _solution_with_friction(
@@ -273,7 +276,7 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
     released = bearings.released
     if released is None:
         return constraint_rows(context).without_groups(), None
-    kinematics = released.kinematics(context.q, context.v)
+    kinematics, a_free = released.kinematics(context.q, context.v), context.free_acceleration
     rows = constraint_rows(
         context._replace(
             mechanism=released.mechanism,
@@ -282,6 +285,7 @@ def _rows_and_bearings(context: RowContext, bearings: BearingLoads) -> tuple[Row
             kinematics=kinematics.with_computed_poses(),
             inverse_weights=released.inverse_weights(context.inverse_weights),
             columns=tuple(released.columns),
+            free_acceleration=None if a_free is None else released.velocities(a_free),
         )
     ).without_groups()
     state = bearing_state(released, kinematics, bearings.applied, rows)

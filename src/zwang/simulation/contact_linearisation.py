@@ -49,15 +49,12 @@ from zwang.constraint.contact import (
 )
 from zwang.constraint.contact_groups import (
     NO_CONTACT_POINT,
-    GroupKinematics,
     contact_groups,
-    group_kinematics,
-    links_of,
     point_transform,
     rows_of_contact_point,
-    spatial_motions,
 )
 from zwang.constraint.context import RowContext
+from zwang.constraint.group_kinematics import GroupKinematics, group_kinematics, links_of, spatial_motions
 from zwang.constraint.rows import JointScrews
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import (

@@ -13,17 +13,14 @@ from typing import Any
 from zwang.collision import ContactPoint, Pair, PairGroup, over_near_pairs
 from zwang.constraint.contact import link_screws_at, pair_inverse_weights
 from zwang.constraint.contact_groups import (
-    GroupKinematics,
     contact_groups,
-    group_kinematics,
     in_contact_axes,
-    links_of,
     over_active_contacts,
     rows_by_contact_velocity,
-    spatial_motions,
     surface_velocity_in,
 )
 from zwang.constraint.context import RowContext
+from zwang.constraint.group_kinematics import GroupKinematics, group_kinematics, links_of, spatial_motions
 from zwang.scalar.stacked_pytree import StackedPytree
 from zwang.solver.cones import forces_of_rows
 

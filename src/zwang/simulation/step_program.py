@@ -6,7 +6,7 @@ The step of a simulation, of `zw.Worlds`, of a compiled mechanism and of exporte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -208,8 +208,9 @@ def _with_motion(
     """
     if result.motion is not None or settings.constraint_model is None:
         return result
-    approaching_active = not settings.has_impacts
-    start = state_derivative(settings, *state, control, 0 if t is None else t, None, approaching_active)
+    model = settings.constraint_model
+    at_start = replace(settings, constraint_model=replace(model, step=model.step.of_forces))
+    start = state_derivative(at_start, *state, control, 0 if t is None else t)
     return result._replace(motion=start.motion)
 
 

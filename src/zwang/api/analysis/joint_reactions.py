@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zwang.algebra.rotations import cross
 from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.arguments import validation
-from zwang.constraint.context import row_context
+from zwang.constraint.context import StepForm, row_context
 from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import Load
 from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
@@ -99,7 +99,7 @@ def joint_reactions(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         solution = solve_constrained(
             m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
-            bearings=bearing_loads(m, q, v, controls), approaching_active=False,
+            bearings=bearing_loads(m, q, v, controls), step=StepForm(m.options.timestep).of_forces,
         )  # fmt: skip
     check_inertia(m, solution.problem.M, solution.solution.acceleration)
     poses = kinematics.poses

@@ -12,17 +12,14 @@ import numpy as np
 from zwang.collision import FAR, ContactPoint, Pair, PairGroup, candidate_pairs, over_near_pairs
 from zwang.constraint.contact import contact_name, is_hard_contact, link_screws_at, pair_inverse_weights
 from zwang.constraint.contact_groups import (
-    GroupKinematics,
     contact_groups,
-    group_kinematics,
     in_contact_axes,
-    links_of,
     over_contact_points,
     rows_by_contact_velocity,
-    spatial_motions,
     surface_velocity_in,
 )
 from zwang.constraint.context import RowContext
+from zwang.constraint.group_kinematics import GroupKinematics, group_kinematics, links_of, spatial_motions
 from zwang.constraint.rows import Rows
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, empty, fori_loop, less_equal, logical_or, where, zeros

@@ -106,17 +106,14 @@ class SensedState:
 
     @cached_property
     def _constraint_model(self) -> Any:
-        return constraint_model_of(self.mechanism, self._form)
+        return constraint_model_of(self.mechanism, self._form.of_forces)
 
     @cached_property
     def solution(self) -> ConstrainedSolution | None:
         """The solution of Gauss's problem; None without constraints."""
         if self._constraint_model is None:
             return None
-        model = self._constraint_model
-        return solved(
-            model, self.kinematics, self._applied_force, self.time, self.start, not model.step.locates_impacts
-        )
+        return solved(self._constraint_model, self.kinematics, self._applied_force, self.time, self.start)
 
     @cached_property
     def _applied_force(self) -> np.ndarray:

@@ -91,17 +91,14 @@ def _constraint_quantities(
     needed = (wanted.constraints, wanted.forces, wanted.zwang, wanted.reactions, wanted.multipliers)
     if not any(needed):
         return found
-    constraint_model = constraint_model_of(mechanism, wanted.step)
+    constraint_model = constraint_model_of(mechanism, wanted.step.of_forces)
     try:
         solution = None
         if constraint_model is not None:
             bearings = bearing_loads_of(
                 constraint_model.released, kinematics.q, kinematics.v, *driven, t, wanted.step.actuator_step
             )
-            approaching_active = not wanted.step.locates_impacts
-            solution = solved(
-                constraint_model, kinematics, tau, t, None, approaching_active, bearings=bearings
-            )
+            solution = solved(constraint_model, kinematics, tau, t, bearings=bearings)
     except SolveError:  # on floats, in the last state of a failed world
         return _not_a_number(mechanism, wanted, kinematics, tau)
     if wanted.constraints:
