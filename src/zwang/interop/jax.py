@@ -1,9 +1,9 @@
 """Functions of a compiled mechanism in JAX: under jit, vmap, jvp, vjp and grad, with exact derivatives.
 
 On the CPU a function is a foreign function of XLA (`jax.ffi`), elsewhere a `jax.pure_callback`. Many worlds,
-and `jax.vmap`, are one call. The derivative is a `jax.custom_jvp` whose rule multiplies the Jacobian J, which
-is compiled from the expression graph, by the tangents; this is linear in them, so that JAX can transpose it.
-J is itself such a function, so that higher derivatives exist.
+and `jax.vmap`, are one call. All functions are one primitive of JAX, with the function as its parameter. Its
+JVP multiplies the Jacobian J, which is compiled from the expression graph, by the tangents; this is linear in
+them, so that JAX can transpose it. J is itself such a function, so that higher derivatives exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from zwang.interop.xla_handler import XlaHandler
 try:
     import jax
     import jax.numpy as jnp
-    from jax.custom_derivatives import SymbolicZero
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
 except ImportError as error:
     raise MissingExtraError(f"zwang.interop.jax needs JAX ({error}): pip install 'zwang[jax]'") from None
 
@@ -89,7 +90,7 @@ def _call(bound: BoundFunction, given: dict[str, Any], params: Mapping[str, Any]
     arrays = [_flat(argument, x, batch) for argument, x in parts.items()]
     if values:
         arrays.append(jnp.stack([jnp.broadcast_to(x, batch) for x in values], axis=-1))
-    results = _jax_function(bound.function)(*arrays)
+    results = _FUNCTION.bind(*arrays, function=bound.function)
     shaped = [x.reshape(*batch, *shape) for x, shape in zip(results, bound.shapes, strict=True)]
     return bound.structured(shaped)
 
@@ -121,31 +122,7 @@ def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
     return array.astype(dtype)
 
 
-@cache
-def _jax_function(function: ArrayFunction) -> Callable[..., tuple[Any, ...]]:
-    """A function of flat arrays (*batch, size) in JAX, with its derivative."""
-
-    @jax.custom_jvp
-    def call(*arrays: Any) -> tuple[Any, ...]:
-        return _evaluated(function, arrays)
-
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        inputs = tuple(k for k, tangent in enumerate(tangents) if not isinstance(tangent, SymbolicZero))
-        if not inputs or not any(function.sizes[k] for k in inputs):
-            values = call(*primals)
-            return values, tuple(jnp.zeros_like(value) for value in values)
-        *values, J = _jax_function(function.derivative(inputs))(*primals)
-        t = jnp.concatenate([tangents[k] for k in inputs], axis=-1)
-        J = J.reshape(*J.shape[:-1], -1, t.shape[-1])
-        changes = (J * t[..., None, :]).sum(-1)
-        ends = np.cumsum(function.results)[:-1].tolist()
-        return tuple(values), tuple(jnp.split(changes, ends, axis=-1))
-
-    call.defjvp(rule, symbolic_zeros=True)
-    return call
-
-
-def _evaluated(function: ArrayFunction, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _evaluated(*arrays: Any, function: ArrayFunction) -> tuple[Any, ...]:
     """The results of compiled code on arrays with one leading shape."""
     batch = arrays[0].shape[:-1] if arrays else ()
     kinds = [jax.ShapeDtypeStruct((*batch, size), function.dtype) for size in function.results]
@@ -158,6 +135,52 @@ def _evaluated(function: ArrayFunction, arrays: Sequence[Any]) -> tuple[Any, ...
         lambda *given: function(*map(np.asarray, given)), kinds, *arrays, vmap_method="broadcast_all"
     )
     return tuple(found)
+
+
+def _result_types(*arrays: Any, function: ArrayFunction) -> list[Any]:
+    """The types of the results, with the leading shape of the arrays."""
+    batch = arrays[0].shape[:-1]
+    return [
+        arrays[0].update(shape=(*batch, size), dtype=function.dtype, weak_type=False)
+        for size in function.results
+    ]
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, function: ArrayFunction
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The results, and their changes J t for the tangents t."""
+    inputs = tuple(k for k, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero))
+    if not any(function.sizes[k] for k in inputs):
+        values = _FUNCTION.bind(*primals, function=function)
+        return values, [jnp.zeros_like(value) for value in values]
+    *values, J = _FUNCTION.bind(*primals, function=function.derivative(inputs))
+    t = jnp.concatenate([tangents[k] for k in inputs], axis=-1)
+    J = J.reshape(*J.shape[:-1], -1, t.shape[-1])
+    changes = (J * t[..., None, :]).sum(-1)
+    ends = np.cumsum(function.results)[:-1].tolist()
+    return values, jnp.split(changes, ends, axis=-1)
+
+
+def _batched(
+    arrays: Sequence[Any], axes: Sequence[Any], *, function: ArrayFunction
+) -> tuple[Sequence[Any], Sequence[int]]:
+    """The results for arrays with one more axis each, or None: one call for all worlds."""
+    worlds = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)
+    leading = [batching.bdim_at_front(x, axis, worlds) for x, axis in zip(arrays, axes, strict=True)]
+    results = _FUNCTION.bind(*leading, function=function)
+    return results, [0] * len(results)
+
+
+# Not jax.custom_jvp: partial evaluation of a scan omits its rule, so that there is no second derivative.
+_FUNCTION = Primitive("zwang")
+"""A function of flat arrays (*batch, size), its parameter `function`."""
+_FUNCTION.multiple_results = True
+_FUNCTION.def_impl(_evaluated)
+_FUNCTION.def_abstract_eval(_result_types)
+mlir.register_lowering(_FUNCTION, mlir.lower_fun(_evaluated, multiple_results=True))
+ad.primitive_jvps[_FUNCTION] = _jvp
+batching.primitive_batchers[_FUNCTION] = _batched
 
 
 @cache
