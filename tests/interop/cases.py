@@ -121,6 +121,29 @@ def rolling() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, np.array([0.5, 0.1, -0.2, 0.3, -0.4, 0.2]), np.array([0.3, 0.0, -0.2, 0.1, 0.05, 0.0])
 
 
+def driven_pendulum() -> zw.Mechanism:
+    """A pendulum on a ball joint whose slide follows x = A (1 - cos 3 t); the amplitude A is a symbol."""
+    t, A = sp.Symbol("t"), sp.Symbol("A", positive=True)
+    return zw.Mechanism(
+        "driven pendulum",
+        [
+            zw.Body("slide", zw.Prismatic("x", (1, 0, 0)), mass=1.0),
+            zw.Body(
+                "rod", zw.Ball("ball"), parent="slide", mass=0.5, com=(0, 0, -0.5), inertia=(0.02, 0.01, 0.03)
+            ),
+        ],
+        constraints=[zw.Holonomic("drive", sp.Symbol("x") - A * (1 - sp.cos(3 * t)))],
+    )
+
+
+def driven(time: float, amplitude: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A state of the driven pendulum at a time, which satisfies the constraint, and generalised forces."""
+    x, speed = amplitude * (1 - np.cos(3 * time)), 3 * amplitude * np.sin(3 * time)
+    quaternion = np.array([0.8, 0.2, -0.5, 0.1])
+    q = np.array([x, *quaternion / np.linalg.norm(quaternion)])
+    return q, np.array([speed, 0.4, -0.7, 0.2]), np.array([0.3, 0.1, -0.2, 0.4])
+
+
 def flat(result: object) -> np.ndarray:
     """All numbers of a result of one world, one after the other."""
     if isinstance(result, dict):

@@ -234,6 +234,26 @@ def test_the_step_of_a_mechanism_that_depends_on_time():
         np.testing.assert_array_equal(x.ravel(), y)
 
 
+def test_a_step_with_a_constraint_that_depends_on_time_has_the_derivatives_of_differences():
+    """Also by the time, and within a function of CasADi that is mapped over times."""
+    fast, h, t, A = zw.compile(cases.driven_pendulum()), 0.002, 0.5, 0.4
+    given = [*cases.driven(t, A), np.array([t]), np.array([A])]
+    step = interop.function(fast.step, step=h, library=False)
+    values = outputs(step(*given))
+    blocks = outputs(step.jacobian()(*given, *values))
+    for k, x in enumerate(given):
+
+        def of_one(y, k=k):
+            return outputs(step(*given[:k], y, *given[k + 1 :]))
+
+        close(np.concatenate(blocks[k :: len(given)]), cases.central_differences(of_one, x), 1e-6)
+    v = casadi.MX.sym("v", 4)
+    times = casadi.DM([[t, t + h]])
+    many = step.map(2)(given[0], casadi.horzcat(v, v), given[2], times, A)[1]
+    J = casadi.Function("J", [v], [casadi.jacobian(many, v)])(given[1]).full()
+    close(J[:4], blocks[len(given) + 1])
+
+
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():
     fast = zw.compile(cases.falling_ball())
     q, v, control = cases.rolling()

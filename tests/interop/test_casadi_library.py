@@ -110,6 +110,18 @@ def test_a_step_with_contacts_has_the_derivatives_of_differences(ball):
         close(np.concatenate(blocks[k::3]), cases.central_differences(of_one, x), 1e-6)
 
 
+def test_a_library_has_the_jacobian_of_a_step_that_depends_on_time(tmp_path):
+    fast = zw.compile(cases.driven_pendulum())
+    given = [*cases.driven(0.5, 0.4), 0.5, 0.4]
+    library = interop.function(fast.step, step=0.002, library=tmp_path / "driven")
+    callback = interop.function(fast.step, step=0.002, library=False)
+    values = outputs(callback(*given))
+    for x, y in zip(outputs(library(*given)), values, strict=True):
+        np.testing.assert_array_equal(x, y)
+    for x, y in zip(*(outputs(f.jacobian()(*given, *values)) for f in (library, callback)), strict=True):
+        close(x, y)
+
+
 def test_parallel_maps_and_copies_have_the_same_values(ball):
     given = cases.rolling()
     one, count = outputs(ball(*given)), 16

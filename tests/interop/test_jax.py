@@ -10,7 +10,7 @@ import pytest
 
 import zwang as zw
 from tests.interop import cases
-from tests.interop.exported_models import driven_loop
+from tests.interop.exported_models import driven_loop, four_bar
 from zwang.api.functions.function_table import FUNCTIONS as TABLE
 from zwang.errors import (
     ArgumentError,
@@ -357,9 +357,62 @@ def test_the_step_of_a_mechanism_that_depends_on_time():
     expected = fast.step(q, zero, zero, step=0.002, time=[0.3, 0.5])
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_array_equal(x, y)
-    with pytest.raises(TraceError, match=r"parts of the mechanism depend on the time.*step_derivatives"):
-        jax.jacfwd(lambda v: interop.function(fast.step, step=0.002)(q, v, zero, time=0.3).q)(zero)
-    assert np.isfinite(fast.step_derivatives(q, zero, zero, step=0.002, time=0.3).A).all()
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_step_with_a_constraint_that_depends_on_time_has_the_derivatives_of_differences(integrator):
+    """Also by the time; the driven slide is x = A (1 - cos 3 t) at the end of the step."""
+    fast, h, t, A = zw.compile(cases.driven_pendulum()), 0.002, 0.5, 0.4
+    given = (*cases.driven(t, A), np.array(t), np.array(A))
+    step = interop.function(fast.step, step=h, integrator=integrator)
+
+    def in_jax(q, v, control, time, A):
+        return step(q, v, control, time=time, params={"A": A})[:2]
+
+    def native_step(q, v, control, time, A):
+        params = {"A": float(A)}
+        found = fast.step(q, v, control, time=time, params=params, step=h, integrator=integrator)
+        return tuple(found)[:2]
+
+    for k, x in enumerate(given):
+        J = jax.jacrev(lambda *x: in_jax(*x), argnums=k)(*given)
+        J = np.concatenate([np.reshape(part, (-1, x.size)) for part in J])
+        by_one = cases.central_differences(
+            lambda y, k=k, x=x: native_step(*given[:k], np.reshape(y, x.shape), *given[k + 1 :]),
+            np.atleast_1d(x),
+        )
+        close(J, by_one)
+    by_time, by_amplitude = jax.jacfwd(lambda t, A: in_jax(*given[:3], t, A)[0][0], argnums=(0, 1))(t, A)
+    close(by_time, 3 * A * np.sin(3 * (t + h)), 1e-9)
+    close(by_amplitude, 1 - np.cos(3 * (t + h)), 1e-9)
+
+
+def test_the_gradient_of_a_rollout_with_a_driven_constraint_is_that_of_differences():
+    fast, h, A = zw.compile(cases.driven_pendulum()), 0.01, 0.4
+    q, v, _ = cases.driven(0.5, A)
+    step = interop.function(fast.step, step=h)
+
+    def loss(controls):
+        def body(state, control):
+            *state, t = state
+            after = step(*state, control, time=t, params={"A": A})
+            return (after.q, after.v, t + h), None
+
+        (_, v_end, _), _ = jax.lax.scan(body, (jnp.asarray(q), jnp.asarray(v), 0.5), controls)
+        return (v_end**2).sum()
+
+    controls = np.random.default_rng(5).normal(size=(6, 4))
+    close(jax.grad(loss)(controls).reshape(1, -1), cases.central_differences(jax.jit(loss), controls))
+
+
+def test_a_step_that_reduces_the_coordinates_has_an_error_for_derivatives():
+    fast = zw.compile(four_bar())
+    q, zero, control = np.array(fast.mechanism.home, float), np.zeros(fast.mechanism.nv), np.ones(1)
+    step = interop.function(fast.step, step=0.002, coordinate_reduction=True)
+    expected = fast.step(q, zero, control, step=0.002, coordinate_reduction=True)
+    np.testing.assert_array_equal(step(q, zero, control).q, expected.q)
+    with pytest.raises(TraceError, match=r"it reduces the coordinates.*omit coordinate_reduction=..."):
+        jax.jacfwd(lambda v: step(q, v, control).q)(zero)
 
 
 def test_functions_with_loops_have_values_and_an_error_for_derivatives():

@@ -381,6 +381,8 @@ def _matrix_text(name: str, jacobian: StepJacobian, tables: str) -> tuple[list[C
     of elements of the matrix, and those of the memory of the function.
     """
     inner = {"solution": jacobian.solution, "tangent": jacobian.tangent, "rates": jacobian.rates}
+    if jacobian.by_time is not None:
+        inner["by_time"] = jacobian.by_time
     texts = {k: _flat_text(program, f"{name}_{k}", _named(program), tables) for k, program in inner.items()}
     m, program, tangent = jacobian.mechanism, jacobian.solution, jacobian.tangent
     sizes = {port.name: port.size for port in (*tangent.inputs, *program.outputs)}
@@ -394,7 +396,15 @@ def _matrix_text(name: str, jacobian: StepJacobian, tables: str) -> tuple[list[C
     given = [port.name for port in program.inputs if port.size]
     places = {"q": "q_next", "v": "v_next", "activation": "z_next"}
     found = [places.get(port.name, port.name) for port in program.outputs if port.size]
-    along = [port.name for port in tangent.inputs if port.size]
+
+    def along(which: str) -> str:
+        ports = inner[which].inputs, inner[which].outputs
+        return call(which, *([port.name for port in some if port.size] for some in ports))
+
+    tangents, time = along("tangent"), columns
+    if jacobian.by_time is not None:
+        tangents = f"if (c == TIME) {along('by_time')};\n        else {tangents}"
+        time = sum(port.size for port in program.inputs[:4])
     starts = [joint.q.stop - 4 for joint in m.joints if joint.kind in ("ball", "free")]
     text = template("casadi_step.c").substitute(
         name=name,
@@ -411,7 +421,8 @@ def _matrix_text(name: str, jacobian: StepJacobian, tables: str) -> tuple[list[C
         solution=call("solution", given, found),
         rates=call("rates", ["q"], ["G"]),
         rates_next=call("rates", ["q_next"], ["G_next"]),
-        tangent=call("tangent", along, [port.name for port in tangent.outputs if port.size]),
+        tangent=tangents,
+        time=time,
     )
     most = max(c.work for c in texts.values())
     work = rows + sizes["acceleration"] + 1 + 2 * m.nq * m.nv + directions + 2 * m.nv + nz + most

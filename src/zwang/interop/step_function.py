@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from zwang.api.compilation.compiled import compile_function
+from zwang.api.compilation.programs import PARAMETERS, Key
+from zwang.api.derivatives.step_derivatives import time_derivative
 from zwang.compiler.ir.program import Program
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
@@ -24,43 +26,59 @@ class StepFunction(CompiledArrayFunction):
     def differentiated(self, inputs: tuple[int, ...]) -> ArrayFunction:
         """The derivative: of the expression graph, or by the implicit function theorem.
 
-        Raises TraceError for coordinate reductions and constraints that depend on the time, and
-        SimulationError for steps that have no exact derivatives, as with the noslip solver.
+        Raises TraceError for coordinate reductions, and SimulationError for steps that have no exact
+        derivatives, as with the noslip solver.
         """
         try:
             return super().differentiated(inputs)
         except TraceError as error:
-            if "time" in [port.name for port in self.program.inputs]:
-                raise self._without_derivative("parts of the mechanism depend on the time") from error
             if len(self.key) > 3:
-                raise self._without_derivative("it reduces the coordinates") from error
-        return StepJacobian(self, self._jacobian, inputs)
+                raise TraceError(
+                    f"{self.name} cannot be differentiated: its program has loops or branches, and it "
+                    "reduces the coordinates. Its values are available; for derivatives omit "
+                    "coordinate_reduction=..., or give jacobian=..."
+                ) from error
+        by_time = "time" in [self.program.inputs[k].name for k in inputs]
+        return StepJacobian(self, partial(self._jacobian, by_time), inputs, by_time)
 
-    def _without_derivative(self, reason: str) -> TraceError:
-        return TraceError(
-            f"{self.name} cannot be differentiated: its program has loops or branches, and {reason}. Its "
-            "values are available; for derivatives by state and control use the step_derivatives of "
-            "zw.compile(...), with time=..., or give jacobian=..."
-        )
-
-    def _jacobian(
-        self, q: np.ndarray, v: np.ndarray, z: np.ndarray, control: np.ndarray, *parameters: np.ndarray
-    ) -> np.ndarray:
-        """The matrix (..., nq + nv + nz, nq + nv + nz + nu + symbols) of a step.
+    def _jacobian(self, by_time: bool, *arrays: np.ndarray) -> np.ndarray:
+        """The Jacobian matrix (..., m, n) of a step: its results q, v, z and, if parts depend on it, the time
+        by the inputs q, v, z, control and, if there are any, the time and the symbols. by_time: whether the
+        column of the time is computed; it is NaN otherwise.
 
         With q_dot = G(q) v a displacement dq of the tangent space changes q by G(q) dq, and a change of the
         elements of q is the displacement G(q)^+ dq, per length of the quaternion before its normalisation.
         """
         _, h, integrator = self.key
+        given = dict(zip([port.name for port in self.program.inputs], arrays, strict=True))
         symbols = self.mechanism.mechanism.symbols
-        params = {name: parameters[0][..., k] for k, name in enumerate(symbols)} or None
+        params = {name: given[PARAMETERS][..., k] for k, name in enumerate(symbols)} or None
+        q, v, z, control = arrays[:4]
+        time = given["time"][..., 0] if "time" in given else None
         found = self.mechanism.step_derivatives(
-            q, v, control, activation=z, step=h, integrator=integrator, params=params
+            q, v, control, activation=z, time=time, step=h, integrator=integrator, params=params
         )
         n = v.shape[-1]
-        J = np.concatenate([found.A, found.B, found.P], axis=-1)
+        columns = [found.A, found.B, found.P]
+        if time is not None:
+            columns.insert(2, self._by_time(arrays, found.A) if by_time else found.A[..., :1] * np.nan)
+        J = np.concatenate(columns, axis=-1)
         J = np.concatenate([self._rate(found.q) @ J[..., :n, :], J[..., n:, :]], axis=-2)
+        if time is not None:  # after the step it is t + h
+            row = np.zeros((*J.shape[:-2], 1, J.shape[-1]))
+            row[..., found.A.shape[-1] + found.B.shape[-1]] = 1
+            J = np.concatenate([J, row], axis=-2)
         return np.concatenate([J[..., :n] @ self._displacement(q), J[..., n:]], axis=-1)
+
+    def _by_time(self, arrays: Sequence[np.ndarray], A: np.ndarray) -> np.ndarray:
+        """The derivatives of the state after the step by the time, as a column (..., n, 1) beside A."""
+
+        def call(key: Key, given: tuple[np.ndarray, ...]) -> Any:
+            return self.mechanism.compiled_function(key)(*given)
+
+        _, h, integrator = self.key
+        found = time_derivative(call, (h, integrator), tuple(arrays[:5]), list(arrays[5:]))
+        return np.broadcast_to(found[..., None], (*A.shape[:-1], 1))
 
     def _rate(self, q: np.ndarray) -> np.ndarray:
         """G(q), (..., nq, nv)."""
@@ -101,13 +119,22 @@ class StepJacobian(ValuesAndJacobian):
     solution: of the arguments of the step; the state after it, the accelerations of the constraint solver,
     and whether a row is switching. tangent: of the arguments of the step, these accelerations and a
     direction in the tangent space of state, control and parameters; the displacement of the state after the
-    step. rates: G(q). Raises SimulationError for hard contacts and Coulomb friction.
+    step. by_time: of the arguments of the step and these accelerations; the derivative of the state after
+    the step by the time; None if it is not asked for. rates: G(q). Raises SimulationError for hard contacts
+    and Coulomb friction.
     """
 
-    def __init__(self, step: StepFunction, jacobian: Callable[..., np.ndarray], inputs: tuple[int, ...]):
+    def __init__(
+        self,
+        step: StepFunction,
+        jacobian: Callable[..., np.ndarray],
+        inputs: tuple[int, ...],
+        by_time: bool,
+    ):
         super().__init__(step, jacobian, inputs)
         compiled, options = step.mechanism, step.key[1:]
         self.mechanism = compiled.mechanism
         self.solution = compiled.compiled_function(("step_solution", *options)).program
         self.tangent = compiled.compiled_function(("step_tangent", *options)).program
+        self.by_time = compiled.compiled_function(("time_tangent", *options)).program if by_time else None
         self.rates = step.rates

@@ -72,6 +72,7 @@ DERIVATIVE_PROGRAMS = (
     "rollout_solution",
     "step_tangent",
     "rollout_tangent",
+    "time_tangent",
     "rollout_adjoint",
     "sensor_tangent",
     "step_jacobian",
@@ -330,7 +331,8 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
     """The text of "step_solution", a step with the solutions of its constraint solver; of "rollout_solution",
     the same with a warm start; of "step_tangent" and "sensor_tangent", the derivatives of the step and of the
     sensors along a direction; of "rollout_tangent", the former with the direction in parts, of which those of
-    the state are fed back; of "rollout_adjoint" and "step_jacobian".
+    the state are fed back; of "time_tangent", the derivatives of the step by the time; of "rollout_adjoint"
+    and "step_jacobian".
     """
     inputs = _step_inputs(mechanism)
 
@@ -355,7 +357,8 @@ def _derivative_text(mechanism: Mechanism, name: str, h: float, integrator: str)
             mechanism, lambda m, _, values: step_jacobian(m, (h, integrator), values), inputs, {"q"}
         )
     sizes = direction_sizes(mechanism)
-    inputs |= sizes if name == "rollout_tangent" else {"direction": sum(sizes.values())}
+    if name != "time_tangent":
+        inputs |= sizes if name == "rollout_tangent" else {"direction": sum(sizes.values())}
     return _with_parameters(mechanism, tangent, inputs, {"q"})
 
 

@@ -147,6 +147,20 @@ def step_derivatives(
     return StepDerivatives(q, v, z, A, B, P, switching[..., 0] > 0)
 
 
+def time_derivative(
+    call: Callable[..., Any],
+    options: tuple[float, str],
+    inputs: tuple[np.ndarray, ...],
+    parameters: list[np.ndarray],
+) -> np.ndarray:
+    """The derivative (..., n) of the state (dq, dv, dz) after a step by the time at its beginning, at the
+    same state. Arguments as for `step_derivatives`.
+    """
+    q, v, _, acceleration, _ = call(("step_solution", *options), (*inputs, *parameters))
+    found = call(("time_tangent", *options), (*inputs, acceleration, *parameters))
+    return np.where(_is_valid(q, v)[..., None], np.concatenate(found, axis=-1), np.nan)
+
+
 def sensor_derivatives(
     mechanism: Mechanism,
     call: Callable[..., Any],
@@ -286,11 +300,16 @@ def step_tangents(
     mechanism: Mechanism, name: str, options: tuple[float, str], parameters: Any, values: Mapping[str, Any]
 ) -> Any:
     """The derivative along `direction` (n + nu + symbols,), or along its parts dq, dv, dz, du, dp, of the
-    state after a step, or, for the name "sensor_tangent", of the sensors.
+    state after a step, or, for the name "sensor_tangent", of the sensors; for "time_tangent" that of the
+    state by the time at the beginning of the step.
     """
     h, integrator = options
     sizes = direction_sizes(mechanism)
-    if "direction" in values:
+    t = time_of(values)
+    if name == "time_tangent":
+        t = Tangent(t, 1)
+        *of_state, of_symbols = (np.zeros(size) for size in sizes.values())
+    elif "direction" in values:
         *of_state, of_symbols = np.split(values["direction"], np.cumsum(list(sizes.values()))[:-1])
     else:
         *of_state, of_symbols = (values[name] for name in sizes)
@@ -302,7 +321,7 @@ def step_tangents(
 
     found = values[ACCELERATION]
     known = KnownSolutions(np.split(found, len(found) // mechanism.nv) if len(found) else [])
-    at = (settings, state_of(values), values["control"], time_of(values), known, Direction(*of_state))
+    at = (settings, state_of(values), values["control"], t, known, Direction(*of_state))
     if name == "sensor_tangent":
         return sensor_tangent(*at)
     tangent = state_derivative_tangent if integrator in STATE_DERIVATIVES else step_tangent

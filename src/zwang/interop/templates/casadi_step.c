@@ -1,11 +1,12 @@
 
 /* The Jacobian J ($rows x $columns), row by row, of the state after a step by the state before it, the
- * control and the parameters: along each direction by the implicit function theorem, at the status of the
- * constraint rows at the solution. With q_dot = G(q) v a change of an element of q is the displacement
- * G(q)^+ dq. */
+ * control, the time, if parts depend on it, and the parameters: along each direction by the implicit function
+ * theorem, at the status of the constraint rows at the solution. With q_dot = G(q) v a change of an element
+ * of q is the displacement G(q)^+ dq. */
 static void ${name}_matrix($inputs, double *J, double *w)
 {
-    enum { NQ = $nq, NV = $nv, NZ = $nz, ROWS = $rows, COLUMNS = $columns, DIRECTIONS = $directions };
+    enum { NQ = $nq, NV = $nv, NZ = $nz, ROWS = $rows, COLUMNS = $columns, DIRECTIONS = $directions,
+           TIME = $time };
     static const int quaternions[$quaternion_count + 1] = {$quaternions};
     double *const q_next = w, *const v_next = q_next + NQ, *const z_next = v_next + NV;
     double *const acceleration = z_next + NZ, *const switching = acceleration + $accelerations;
@@ -27,7 +28,7 @@ static void ${name}_matrix($inputs, double *J, double *w)
     for (int c = 0; c < COLUMNS; ++c) {
         for (int i = 0; i < DIRECTIONS; ++i) direction[i] = 0;
         if (c < NQ) for (int i = 0; i < NV; ++i) direction[i] = G[c * NV + i];
-        else direction[NV + c - NQ] = 1;
+        else if (c != TIME) direction[NV + c - NQ - (c > TIME)] = 1;
         $tangent;
         for (int r = 0; r < NQ; ++r) {
             double sum = 0;
