@@ -143,6 +143,7 @@ def ilqr(
     steps, nu = u.shape
     lowest, highest = checked_bounds(bounds, nu)
     m = fast.mechanism
+    validation.check_activation(m, activation)
     start = (
         validation.configuration(m, validation.vector(q0, m.nq, "q0", "nq")),
         validation.vector(v0, m.nv, "v0", "nv"),

@@ -28,6 +28,7 @@ from zwang.mechanism.type_validation import short_repr as short_repr
 from zwang.mechanism.type_validation import validated_arguments as validated_arguments
 from zwang.scalar import are_constant, real_array
 from zwang.scalar.real import remedy_for
+from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
 
 FLOAT = np.dtype(float)
@@ -246,6 +247,21 @@ MOST_PAIRS = 100_000
 MOST_SPEEDS_IN_PYTHON, SECONDS_IN_PYTHON = 20_000, 4e-4  # a step, for each velocity
 MOST_CANDIDATES_IN_PYTHON = 5_000
 SECONDS, MEGABYTES = 0.025, 0.25  # compile time on one core, and memory, of one velocity of a chain
+
+
+def check_activation(mechanism: Mechanism, activation: Any) -> None:
+    """Raises ShapeError if no activations (..., nz) are given and the mechanism has some, and StateError for
+    other values than numbers.
+    """
+    if real_values(activation, "activation", copy=False).shape[-1:] != (0,):
+        return
+    names = activations(mechanism)
+    if names:
+        size, some = len(names), ", ".join(map(repr, names[:3])) + ", ..." * (len(names) > 3)
+        raise ShapeError(
+            f"activation is missing: the actuators of mechanism {mechanism.name!r} have states ({some}); "
+            f"give activation=..., of the shape ({size},) for one world, or (..., {size}) for many"
+        )
 
 
 def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:

@@ -297,7 +297,11 @@ class CompiledMechanism(CompiledDerivatives):
             coordinate_reduction = renamed_value("step", OLD_NAME, embedding, coordinate_reduction)
         key, wanted = self._key_and_outputs("step", step, integrator, coordinate_reduction, outputs)
         arrays = q, v, activation, control
-        found = self._call(key, (*arrays, *self._time(time)) if self._time_dependent else arrays, params)
+        try:
+            found = self._call(key, (*arrays, *self._time(time)) if self._time_dependent else arrays, params)
+        except ShapeError:
+            self._check_activation(activation)
+            raise
         if not wanted and len(found) == 3:
             return StepOutputs(*found)
         # the time comes last, if constraints depend on it
@@ -342,6 +346,7 @@ class CompiledMechanism(CompiledDerivatives):
             found = rollouts.direct((q0, v0, activation, control, *warm_start), steps, every, over_time)
             if found is not None:
                 return StepOutputs(*found)
+        self._check_activation(activation)
         controls = validation.real_values(control, "control", copy=False)
         starts = {"q0": q0, "v0": v0, "activation": activation}
         q, v, z = (validation.real_values(x, name, copy=False) for name, x in starts.items())
@@ -379,6 +384,7 @@ class CompiledMechanism(CompiledDerivatives):
         All steps run in compiled code, warm-started as in `rollout`. Raises what `rollout` does, and
         ArgumentError for bounds without room.
         """
+        self._check_activation(activation)
         key = ("feedback_rollout", *self._step_key(step, integrator)[1:])
         given = {"q0": q0, "v0": v0, "activation": activation, "control": control, "gain": gain}
         q, v, z, u, K = (validation.real_values(x, name) for name, x in given.items())
@@ -428,6 +434,7 @@ class CompiledMechanism(CompiledDerivatives):
         2 sqrt(steps) steps.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
+        self._check_activation(activation)
         start = {"activation": activation, "time": self._time(time)}
         rollout = rollout_start(self, q0, v0, control, **start, **options)
         return gradient_of_rollout(rollout, cotangents, checkpoints)
@@ -460,6 +467,7 @@ class CompiledMechanism(CompiledDerivatives):
         Raises ShapeError for directions of another shape.
         """
         options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
+        self._check_activation(activation)
         start = {"activation": activation, "time": self._time(time)}
         rollout = rollout_start(self, q0, v0, control, **start, **options)
         return tangents_of_rollout(rollout, start_direction, control_direction, parameter_direction)

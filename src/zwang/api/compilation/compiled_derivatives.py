@@ -161,6 +161,7 @@ class CompiledDerivatives(CompiledPrograms):
         )
 
     def _validated(self, q: Any, v: Any, activation: Any, control: Any) -> list[np.ndarray]:
+        self._check_activation(activation)
         given = {"q": q, "v": v, "activation": activation, "control": control}
         return [validation.real_values(x, name) for name, x in given.items()]
 

@@ -25,7 +25,7 @@ from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import DescriptionError, SimulationError, TraceError
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
-from zwang.simulation.applied_forces import time_dependent_parts
+from zwang.simulation.applied_forces import activations, time_dependent_parts
 
 ArrayLike = npt.ArrayLike
 Reduction = bool | str | PointSpeed | Sequence[str | PointSpeed]
@@ -47,6 +47,7 @@ class CompiledPrograms:
         self._not_traced: set[Key] = set()
         self._symbolic = bool(mechanism.symbols)
         self._time_dependent = time_dependent_parts(mechanism)
+        self._has_activations = bool(activations(mechanism))
         self._is_plain = not self._symbolic and not self._time_dependent  # its steps have no further inputs
 
     def count_operations(self, function: Key = "forward_dynamics") -> dict[str, int]:
@@ -116,6 +117,11 @@ class CompiledPrograms:
                 f"{timed[0]} depends on the time t, and this step is given none: give it, time=..."
             )
         return [np.asarray(time)[..., None]]
+
+    def _check_activation(self, activation: ArrayLike) -> None:
+        """Raises ShapeError if no activations are given and the mechanism has some."""
+        if self._has_activations:
+            validation.check_activation(self.mechanism, activation)
 
     def _step_key(
         self, step: float | None, integrator: str | None, coordinate_reduction: Reduction = False
