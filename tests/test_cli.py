@@ -53,6 +53,23 @@ def test_energies_that_overflow_are_told_without_warnings_of_numpy(call):
         assert not re.search("encountered|divide", err)
 
 
+@pytest.mark.parametrize("command", ["simulate", "linearize", "export"])
+def test_a_symbol_without_a_value_is_given_by_an_option(call, tmp_path, command):
+    """Also one whose name has a space; the command line of the remedy is accepted."""
+    rest = ["out.wasm", "--function", "momentum"] if command == "export" else []
+    for name in ("m_1", "first mass"):
+        body = zw.Body("b", zw.Revolute("j", (0, 1, 0)), mass=sp.Symbol(name, positive=True), com=(0.1, 0, 0))
+        (tmp_path / "model.json").write_text(zw.Mechanism("p", [body]).to_json())
+        status, _, err = call(command, "model.json", *rest)
+        assert status == 1 and "params=" not in err and f"{name!r} has no value" in err
+        remedy = re.search(r"give (--param .*=\.\.\.)", err)
+        assert remedy is not None
+        given = shlex.split(remedy[1].replace("...", "2"))
+        assert given == ["--param", f"{name}=2"]
+        _, bound, _ = app.parse_args([command, "model.json", *rest, *given], exit_on_error=False)
+        assert bound.kwargs.get("param", bound.arguments.get("param")) == [f"{name}=2"]
+
+
 def examples_in(text: str) -> list[list[str]]:
     """The command lines that a help text shows, without the word zwang."""
     return [shlex.split(line)[1:] for line in re.findall(r"^zwang .+?$", text, re.MULTILINE)]

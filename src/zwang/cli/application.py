@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,6 +19,8 @@ from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.samples import SAMPLES
 
+VALUE_OF_A_SYMBOL = re.compile(r"give params=\{('.+?'|\".+?\"): \.\.\.\}")
+"""The remedy of the functions for a symbol without a value."""
 INTERRUPTED = 130  # the exit status that shells expect after Ctrl-C
 
 app = App(
@@ -63,7 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _message(error: BaseException) -> str:
-    """The text of an error; of an error of the operating system, the file and the reason."""
+    """The text of an error, whose remedy is an option; of an error of the operating system, the file and the
+    reason.
+    """
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return VALUE_OF_A_SYMBOL.sub(_param_option, str(error))
+
+
+def _param_option(remedy: re.Match[str]) -> str:
+    """The option that gives the value of a symbol, as a shell reads it."""
+    return f"give --param {shlex.quote(ast.literal_eval(remedy[1]))}=..."
