@@ -51,8 +51,9 @@ def function(
     name of the argument, for float32 in a function of float64, which needs
     `jax.config.update("jax_enable_x64", True)`; and ParameterError for a symbol without a value. A step has
     derivatives with contacts and constraints, too, those of `step_derivatives`; a second derivative of such a
-    step, or a derivative of another function with loops, raises TraceError, and that of a step
-    that has no exact derivatives, as with the noslip solver, SimulationError.
+    step, or a derivative of another function with loops or of a step with constraints that reduces the
+    coordinates, raises TraceError, and that of a step that has no exact derivatives, as with the noslip
+    solver, SimulationError.
     """
     bound = bound_function(method, options, jacobian)
 

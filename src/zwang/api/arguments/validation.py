@@ -238,17 +238,6 @@ def control_vector(mechanism: Mechanism, value: Any) -> np.ndarray:
     return vector(value, len(names), "control", f"inputs of mechanism {mechanism.name!r}")
 
 
-MOST_SPEEDS = 5_000
-"""The largest number of generalised velocities of a compiled mechanism, as the loops over joints are
-unrolled.
-"""
-MOST_PAIRS = 100_000
-"""The largest number of nonzero elements of the mass matrix in unrolled code."""
-MOST_SPEEDS_IN_PYTHON, SECONDS_IN_PYTHON = 20_000, 4e-4  # a step, for each velocity
-MOST_CANDIDATES_IN_PYTHON = 5_000
-SECONDS, MEGABYTES = 0.025, 0.25  # compile time on one core, and memory, of one velocity of a chain
-
-
 def check_activation(mechanism: Mechanism, activation: Any) -> None:
     """Raises ShapeError if no activations (..., nz) are given and the mechanism has some, and StateError for
     other values than numbers.
@@ -262,6 +251,17 @@ def check_activation(mechanism: Mechanism, activation: Any) -> None:
             f"activation is missing: the actuators of mechanism {mechanism.name!r} have states ({some}); "
             f"give activation=..., of the shape ({size},) for one world, or (..., {size}) for many"
         )
+
+
+MOST_SPEEDS = 5_000
+"""The largest number of generalised velocities of a compiled mechanism, as the loops over joints are
+unrolled.
+"""
+MOST_PAIRS = 100_000
+"""The largest number of nonzero elements of the mass matrix in unrolled code."""
+MOST_SPEEDS_IN_PYTHON, SECONDS_IN_PYTHON = 20_000, 4e-4  # a step, for each velocity
+MOST_CANDIDATES_IN_PYTHON = 5_000
+SECONDS, MEGABYTES = 0.025, 0.25  # compile time on one core, and memory, of one velocity of a chain
 
 
 def check_compilable(mechanism: Mechanism, matrix: str = "") -> None:
