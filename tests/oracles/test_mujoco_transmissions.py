@@ -147,3 +147,25 @@ def test_actuators_without_actuation_are_written_and_read_again(tmp_path):
     assert other.sensordata == pytest.approx(data.sensordata, abs=1e-9)
     read = zw.load(tmp_path / "again.xml")
     assert (read.forces, read.options.disabled) == (m.forces, m.options.disabled)
+
+
+@pytest.mark.parametrize("joint", ["ball", "free"])
+def test_gravity_compensation_by_actuators_without_actuation_is_written_and_read_again(tmp_path, joint):
+    """The flag leaves it out on joints of several speeds, too, where MJCF has no range of actuator forces."""
+    (tmp_path / "first.xml").write_text(
+        f"""<mujoco><option><flag actuation="disable"/></option><worldbody>
+        <body pos="0 0 1" gravcomp="1"><joint type="{joint}" actuatorgravcomp="true"/>
+        <geom size=".1" mass="1" pos=".3 0 0"/></body></worldbody></mujoco>"""
+    )
+    zw.write_mjcf(zw.load(tmp_path / "first.xml"), tmp_path / "again.xml")
+    accelerations = []
+    for name in ("first", "again"):
+        m = mujoco.MjModel.from_xml_path(str(tmp_path / f"{name}.xml"))
+        d = mujoco.MjData(m)
+        mujoco.mj_forward(m, d)
+        fast = zw.compile(zw.load(tmp_path / f"{name}.xml"))
+        after = fast.step(d.qpos, d.qvel, np.zeros(m.nv), step=1e-3, integrator="euler")[1] / 1e-3
+        accelerations += [d.qacc.copy(), after]
+    for found in accelerations[1:]:
+        np.testing.assert_allclose(found, accelerations[0], atol=1e-9)
+    assert np.abs(accelerations[0]).max() > 9

@@ -19,6 +19,7 @@ from zwang.io.mjcf.write.mjcf_output import (
 )
 from zwang.io.mjcf.write.write_geoms import geom_nodes
 from zwang.io.mjcf.write.write_inertias import inertials
+from zwang.io.mjcf.write.write_options import is_actuated
 from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, GravityCompensation, Spring
@@ -169,6 +170,9 @@ class _BodyWriter:
                 )
         if joint.actuator_range is None:
             return found
+        m = self.out.mechanism
+        if joint.nq > 1 and "actuation" in m.options.disabled and not is_actuated(m):
+            return found  # the flag leaves out the actuators' share of gravity compensation, too
         if joint.nq > 1:
             self.out.notes.unsupported(
                 where, f"a {joint.kind} joint of MJCF has no actuatorfrcrange", "its actuator forces are free"

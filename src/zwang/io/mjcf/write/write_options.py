@@ -82,7 +82,7 @@ def _applied(m: Mechanism) -> dict[str, str]:
         "damper": any(isinstance(f, Damper | FluidDrag | EllipsoidDrag) for f in m.forces)
         or any(t.has_damper for t in m.tendons),
         "gravity": any(m.gravity),
-        "actuation": _is_actuated(m),
+        "actuation": is_actuated(m),
         "clampctrl": any(ends is not None for ends in ranges),
     }
     names = {"spring": "springs", "damper": "dampers", "gravity": "gravity", "actuation": "inputs",
@@ -90,7 +90,7 @@ def _applied(m: Mechanism) -> dict[str, str]:
     return {flag: names[flag] for flag, used in found.items() if used}
 
 
-def _is_actuated(m: Mechanism) -> bool:
+def is_actuated(m: Mechanism) -> bool:
     """Whether an input may have an effect, or actuators compensate gravity."""
     compensated = [j.joint for j in m.joints if j.joint.actuator_gravity_compensation]
     carried = any(joint.actuator_range != (0, 0) for joint in compensated)
