@@ -108,5 +108,5 @@ def test_a_mechanism_without_constraints_has_no_multipliers():
     m = zw.Mechanism("ball", [zw.Body("ball", zw.Free("ball"), mass=1, inertia=(0.1,) * 3)])
     run = zw.simulate(m, duration=2e-3, step=1e-3, record={"multipliers": True}, progress=False)
     assert "multiplier" not in run
-    with pytest.raises(zw.errors.ShapeError, match=r"record=\{'forces': True\}"):
+    with pytest.raises(zw.errors.ShapeError, match="neither constraints nor contacts"):
         zw.plot(run, kind="forces")
