@@ -368,12 +368,13 @@ def test_the_memory_of_a_world_is_its_state_and_two_bytes_for_each_limit_and_con
 
 
 def test_other_libraries_share_the_memory():
-    worlds = zw.Worlds(walker(), 5)
-    shared = np.from_dlpack(worlds.q)
-    worlds.step(substeps=3)
-    assert np.array_equal(shared, worlds.q) and np.shares_memory(shared, worlds.q)
-    for array in (worlds.q, worlds.v, worlds.control):
-        assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
+    for count in (1, 5):
+        worlds = zw.Worlds(walker(), count)
+        shared = np.from_dlpack(worlds.q)
+        worlds.step(substeps=3)
+        assert np.array_equal(shared, worlds.q) and np.shares_memory(shared, worlds.q)
+        for array in (worlds.q, worlds.v, worlds.control):  # the vector registers of most CPUs hold 2 to 8
+            assert array.ctypes.data % 64 == 0 and (count > 1 or array.flags.c_contiguous)
 
 
 def test_jax_shares_arrays_without_gaps():
