@@ -75,7 +75,7 @@ def restitution(pair: Pair) -> Any:
 
 
 def is_active(
-    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, free_acceleration: Any = 0
+    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, free_acceleration: Any = None
 ) -> Any:
     """Whether the distance is within the pair's margin. A hard contact is active as soon as one step could
     close it; for an impact, see `takes_part_in_impact`.
@@ -89,7 +89,9 @@ def is_active(
     if context.impulsive:
         return takes_part_in_impact(context, pair, point.distance, u)
     near = can_close(point.distance, u, h)
-    resting_speed = maximum(context.resting_speed, h * absolute(free_acceleration))
+    resting_speed = context.resting_speed
+    if free_acceleration is not None:
+        resting_speed = maximum(resting_speed, h * absolute(free_acceleration))
     return logical_and(near, logical_or(context.approaching_active, u >= -resting_speed))
 
 

@@ -278,7 +278,7 @@ def over_active_contacts(
     hard = is_hard_contact(group.first)
 
     def visit(carry: Any, k: Any, pair: Pair, point: ContactPoint) -> Any:
-        velocity, acceleration = np.zeros(3), 0
+        velocity, acceleration = np.zeros(3), None
         if hard:
             links = links_of(context.mechanism.tree, group)[number]
             v = kinematics.relative_velocity(links)
