@@ -30,7 +30,7 @@ class StepForm(NamedTuple):
     coordinate "projection" after each step, or by "baumgarte" terms in their reference accelerations.
     multistage: whether the integrator evaluates the rows several times in a step, so that the velocity at its
     end cannot be prescribed. continuous: whether it integrates the dynamics of continuous time, with steps of
-    its own choice. without_impacts: whether contacts that strike are left out, see `of_forces`.
+    its own choice. without_impacts: whether contacts that strike are left out, see `for_forces`.
     """
 
     size: Any
@@ -50,7 +50,7 @@ class StepForm(NamedTuple):
         return None if self.continuous else self.size
 
     @property
-    def of_forces(self) -> StepForm:
+    def for_forces(self) -> StepForm:
         """The form for forces at the beginning of a step, without those of hard contacts that strike within
         it: that approach faster than the forces and the curvature of the surfaces explain, see `RowContext`.
         Only steps of fixed size have impacts.

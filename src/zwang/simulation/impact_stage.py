@@ -284,11 +284,8 @@ def step_with_impacts(
         progress = _next(s, part, after, closes, share, status, h, stop.is_whole)
         if evaluation.switching:
             progress = progress._replace(switching=_switching(s, path, rates, share, progress, stop))
-        if s.log is not None:
-            divides = logical_or(impact, progress.stops > s.stops)
-            log = cond(divides, lambda log: logged(log, s.elapsed + s.size, part.end, after.v), _same, s.log)
-            progress = progress._replace(log=log)
-        return progress._replace(solver=solver)
+        log = _log_after(s, progress, impact, part.end, after)
+        return progress._replace(solver=solver, log=log)
 
     switching = 0.0 > 1.0 if evaluation.switching else None
     start = _Parts(
@@ -330,6 +327,16 @@ def logged(log: MutableArray, elapsed: Any, before: State, v_after: Any) -> Muta
         return log.set(0, number + 1)
 
     return cond(number < MOST_IMPACTS, extended, _same, log)
+
+
+def _log_after(s: _Parts, progress: _Parts, impact: Any, end: State, after: State) -> MutableArray | None:
+    """The log after a part that ends in the state `end`, at an impact, at a stop or at neither; None without
+    a log.
+    """
+    if s.log is None:
+        return None
+    divides = logical_or(impact, progress.stops > s.stops)
+    return cond(divides, lambda log: logged(log, s.elapsed + s.size, end, after.v), _same, s.log)
 
 
 def _same(log: MutableArray) -> MutableArray:

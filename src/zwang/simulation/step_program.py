@@ -209,7 +209,7 @@ def _with_motion(
     if result.motion is not None or settings.constraint_model is None:
         return result
     model = settings.constraint_model
-    at_start = replace(settings, constraint_model=replace(model, step=model.step.of_forces))
+    at_start = replace(settings, constraint_model=replace(model, step=model.step.for_forces))
     start = state_derivative(at_start, *state, control, 0 if t is None else t)
     return result._replace(motion=start.motion)
 

@@ -104,9 +104,9 @@ def contacts(
     Returns a tuple of `ContactRecord` for one state; for arrays with worlds first, evaluated in machine code,
     `ContactArrays`. The components of a force are those of MuJoCo's mj_contactForce, for both cones and every
     condim. The distribution of force over more contacts than determine it is that of least cost for soft
-    contacts, and an even one for hard contacts. A hard contact that approaches faster than by what
-    gravity, or its own acceleration under the applied forces, changes its velocity in a time step of the
-    options strikes, and has no force. Raises ShapeError, StateError, ParameterError or SolveError.
+    contacts, and an even one for hard contacts. A hard contact that closes by an impact has no
+    force: its approach speed is larger than the change of its velocity in a time step of the options, under
+    gravity or under its own free acceleration. Raises ShapeError, StateError, ParameterError or SolveError.
     Source: MuJoCo documentation, Computation, "Contact".
     """
     m = validation.numeric_mechanism(mechanism)
@@ -130,7 +130,7 @@ def _contact_quantities(m: Mechanism, q: Any, v: Any, tau: Any, t: Any) -> dict[
         context = row_context(m, kinematics, time=t)
         found = solve_constrained(
             m, q, v, tau + passive_forces(m, q, v), kinematics=kinematics,
-            inverse_weights=context.inverse_weights, time=t, step=context.step.of_forces,
+            inverse_weights=context.inverse_weights, time=t, step=context.step.for_forces,
         )  # fmt: skip
         states = list(contact_states(context, found.rows, found.solution))
     return flat_contacts(states)

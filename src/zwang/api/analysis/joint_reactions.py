@@ -99,7 +99,7 @@ def joint_reactions(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         solution = solve_constrained(
             m, q, v, applied_tau, kinematics=kinematics, solver=solver, time=time,
-            bearings=bearing_loads(m, q, v, controls), step=StepForm(m.options.timestep).of_forces,
+            bearings=bearing_loads(m, q, v, controls), step=StepForm(m.options.timestep).for_forces,
         )  # fmt: skip
     check_inertia(m, solution.problem.M, solution.solution.acceleration)
     poses = kinematics.poses

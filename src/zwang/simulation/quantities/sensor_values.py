@@ -106,7 +106,7 @@ class SensedState:
 
     @cached_property
     def _constraint_model(self) -> Any:
-        return constraint_model_of(self.mechanism, self._form.of_forces)
+        return constraint_model_of(self.mechanism, self._form.for_forces)
 
     @cached_property
     def solution(self) -> ConstrainedSolution | None:

@@ -91,7 +91,7 @@ def _constraint_quantities(
     needed = (wanted.constraints, wanted.forces, wanted.zwang, wanted.reactions, wanted.multipliers)
     if not any(needed):
         return found
-    constraint_model = constraint_model_of(mechanism, wanted.step.of_forces)
+    constraint_model = constraint_model_of(mechanism, wanted.step.for_forces)
     try:
         solution = None
         if constraint_model is not None:
