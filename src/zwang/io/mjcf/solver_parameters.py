@@ -28,7 +28,7 @@ def solref_of(values: Any) -> tuple[float, float]:
 
 def softness_of(solref: Any, solimp: Any, margin: Any = 0) -> Softness:
     """The softness with these solver parameters, clipped to their ranges."""
-    return _softness(tuple(solref.tolist()), tuple(solimp.tolist()), float(margin) or 0)
+    return _softness(tuple(map(float, solref)), tuple(map(float, solimp)), float(margin) or 0)
 
 
 @lru_cache  # most parts of a model have the default parameters
