@@ -109,14 +109,10 @@ class RowContext(NamedTuple):
 
     @property
     def resting_speed(self) -> Any:
-        """The approach speed [m/s] up to which a hard contact comes to rest without an impact: that of
-        the function of this name, or the rounding of velocities under the free acceleration.
+        """The approach speed [m/s] up to which a hard contact comes to rest without an impact, see the
+        function of this name.
         """
-        speed = resting_speed(self.mechanism, self.step.size, self.v)
-        if self.free_acceleration is None:
-            return speed
-        change = self.step.size * max_abs(self.free_acceleration)
-        return maximum(speed, by_precision(change, *ROUNDING) * change)
+        return resting_speed(self.mechanism, self.step.size, self.v, self.free_acceleration)
 
     @property
     def poses(self) -> list[Pose]:
@@ -131,14 +127,17 @@ class RowContext(NamedTuple):
         return 0 if "refsafe" in self.mechanism.options.disabled else 2 * self.step.size
 
 
-def resting_speed(mechanism: Mechanism, h: Any, v: Any) -> Any:
+def resting_speed(mechanism: Mechanism, h: Any, v: Any, free_acceleration: Any = None) -> Any:
     """The approach speed [m/s] up to which a hard contact comes to rest without an impact: |g| h, and at
-    least the rounding of approach speeds at the generalised velocities v (nv,).
+    least the rounding of approach speeds at the generalised velocities v (nv,) and at what the
+    free_acceleration (nv,) adds to them in a step.
 
     A rebound of the speed |g| h is shorter than two steps, so that the steps do not show it. Without gravity
-    the rounding that a plastic impact leaves would be followed by further impacts.
+    the rounding that a plastic impact or a pressed contact leaves would be followed by further impacts.
     """
     fastest = max_abs(v)
+    if free_acceleration is not None:
+        fastest = maximum(fastest, h * max_abs(free_acceleration))
     rounding = by_precision(fastest, *ROUNDING) * fastest
     return maximum(h * norm(mechanism.gravity), rounding)
 

@@ -159,6 +159,7 @@ def constrained_motion(
         status_if(solution.overfull, TOO_MANY_CONTACTS),
         status_if(logical_not(found.nonideal_force_is_finite), NONIDEAL_FORCE),
     )
+    slow = resting_speed(model.mechanism, model.step.size, kinematics.v, found.problem.a_free)
     return ConstrainedMotion(
         found.problem.M,
         np.array(solution.acceleration),
@@ -169,9 +170,7 @@ def constrained_motion(
         found,
         kinematics,
         found.friction,
-        closes_by_impact(
-            found.rows, solution.force_of, resting_speed(model.mechanism, model.step.size, kinematics.v)
-        ),
+        closes_by_impact(found.rows, solution.force_of, slow),
     )
 
 

@@ -153,7 +153,8 @@ def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> A
     """Whether a hard contact acts on an approach close to the resting speed, above which it closes by an
     impact.
     """
-    speed, found = resting_speed(model.mechanism, model.step.size, motion.kinematics.v), motion.found
+    found, h = motion.found, model.step.size
+    speed = resting_speed(model.mechanism, h, motion.kinematics.v, found.problem.a_free)
     change = CLOSE * maximum(speed, 1.0)
     both = [closes_by_impact(found.rows, found.solution.force_of, speed + s * change) for s in (1.0, -1.0)]
     return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
