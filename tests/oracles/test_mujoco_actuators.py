@@ -129,6 +129,26 @@ def test_pid_controllers_equal_those_of_mujoco(integrator, early, kind, paramete
     assert actuators["s"].states == ("s set point", "s")
 
 
+PULLED = """<mujoco>{option}<extension><plugin plugin="mujoco.pid"/></extension><worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom size=".1" pos="0 0 .3"/></body>
+  <body pos="1 0 0"><joint name="b" axis="0 1 0"/><geom size=".1" pos="0 0 .3"/></body></worldbody>
+<tendon>
+  <fixed name="t" actuatorfrclimited="true" actuatorfrcrange="-.5 .5"><joint joint="a" coef="1"/></fixed>
+  <fixed name="u" actuatorfrclimited="true" actuatorfrcrange="-9 9"><joint joint="b" coef="1"/></fixed>
+</tendon>
+<actuator>
+  <plugin name="p" tendon="t" plugin="mujoco.pid"><config key="kp" value="10"/></plugin>{more}
+</actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize(("more", "limits"), [("", None), ('<motor name="m" tendon="u"/>', (-0.5, 0.5))])
+def test_the_force_range_of_a_tendon_with_a_pid_controller_is_that_of_mujoco(more, limits, tmp_path):
+    """MuJoCo clamps to it only beside another actuator of a tendon with such a range."""
+    mechanism = assert_runs_equal(PULLED.format(option=option("Euler"), more=more), tmp_path)
+    assert mechanism.tendons[0].actuator_range == limits
+
+
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
 def test_the_derivatives_of_pid_controllers_are_the_limits_of_differences(integrator):
     text = PID.format(option=option("Euler"), early="true", kind="filter", parameters='dynprm=".04"')

@@ -15,7 +15,9 @@ from zwang.io.mjcf.solver_parameters import softness_of
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
-WRAP, TRANSMISSION, GEOM = (numbers_of(kind) for kind in (mujoco.mjtWrap, mujoco.mjtTrn, mujoco.mjtGeom))
+WRAP, TRANSMISSION, GEOM, GAIN = (
+    numbers_of(kind) for kind in (mujoco.mjtWrap, mujoco.mjtTrn, mujoco.mjtGeom, mujoco.mjtGain)
+)
 WRAPPING = "wrapping geom"  # a kind of names
 _WRAPPING_SHAPES: dict[int, Literal["sphere", "cylinder"]] = {
     WRAP.mjWRAP_SPHERE: "sphere",
@@ -67,11 +69,27 @@ def _tendon(source: MjcfModel, t: int) -> Tendon | None:
         spring_length=_pair(m.tendon_lengthspring[t]),
         armature=zeroed([m.tendon_armature[t] + _rotor_inertia(m, t)])[0],
         limits=_pair(m.tendon_range[t]) if m.tendon_limited[t] else None,
-        actuator_range=_pair(m.tendon_actfrcrange[t]) if m.tendon_actfrclimited[t] else None,
+        actuator_range=_actuator_range(source, t),
         friction=zeroed([m.tendon_frictionloss[t]])[0],
         limit_softness=softness_of(m.tendon_solref_lim[t], m.tendon_solimp_lim[t], m.tendon_margin[t]),
         friction_softness=softness_of(m.tendon_solref_fri[t], m.tendon_solimp_fri[t]),
     )
+
+
+def _actuator_range(source: MjcfModel, t: int) -> tuple[Any, Any] | None:
+    """The range of the actuators' total force on tendon t. MuJoCo clamps to such ranges only where another
+    actuator than a plugin drives a tendon that has one.
+    """
+    m = source.model
+    if not m.tendon_actfrclimited[t]:
+        return None
+    driven = np.where(m.actuator_trntype == TRANSMISSION.mjTRN_TENDON, m.actuator_trnid[:, 0], -1)
+    by_others = driven[(driven >= 0) & (m.actuator_gaintype != GAIN.mjGAIN_USER)]
+    if t in driven and not m.tendon_actfrclimited[by_others].any():
+        name = f"actuatorfrcrange of tendon {source.name('tendon', t)!r}"
+        source.note("ignored", f"{name}: MuJoCo does not clamp plugins to it", source.location("tendon", t))
+        return None
+    return _pair(m.tendon_actfrcrange[t])
 
 
 def _path_elements(m: Any, t: int) -> range:
