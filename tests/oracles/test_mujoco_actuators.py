@@ -1,12 +1,14 @@
 """Kinds of actuators, against the motions of MuJoCo."""
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 
 import zwang as zw
 from tests.oracles.mujoco_runs import assert_derivatives_are_differences, assert_runs_equal, option
-from zwang.errors import DescriptionError, LoadError
+from zwang.errors import DescriptionError, FormatError, LoadError
 
 COMPENSATED = """<mujoco>{option}<worldbody>
   <body gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"/>
@@ -146,7 +148,12 @@ PULLED = """<mujoco>{option}<extension><plugin plugin="mujoco.pid"/></extension>
 def test_the_force_range_of_a_tendon_with_a_pid_controller_is_that_of_mujoco(more, limits, tmp_path):
     """MuJoCo clamps to it only beside another actuator of a tendon with such a range."""
     mechanism = assert_runs_equal(PULLED.format(option=option("Euler"), more=more), tmp_path)
-    assert mechanism.tendons[0].actuator_range == limits
+    pulled, other = mechanism.tendons
+    assert pulled.actuator_range == limits
+    if limits is None:
+        limited = mechanism.replace(tendons=(replace(pulled, actuator_range=(-0.5, 0.5)), other))
+        with pytest.raises(FormatError, match="MuJoCo does not clamp plugins"):
+            zw.write_mjcf(limited, tmp_path / "limited.xml")
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])

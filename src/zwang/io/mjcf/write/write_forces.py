@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from zwang.io.mjcf.read.pid_plugins import FIELDS, PLUGIN
@@ -12,6 +13,7 @@ from zwang.io.xml_writer import XmlElement
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import Actuator, Motor, Muscle
+from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
 MOST = 3  # coefficients of the spring or damper of a tendon
@@ -117,6 +119,11 @@ def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
             out.notes.unsupported(
                 where, f"MJCF has no hard {what} of a tendon", "it has MuJoCo's default softness"
             )
+    if t.actuator_range is not None and _leaves_range_out(out.mechanism, t):
+        out.notes.unsupported(
+            where, "MuJoCo does not clamp plugins to a tendon's actuatorfrcrange", "the range is left out"
+        )
+        t = replace(t, actuator_range=None)
     margin = t.limit_softness.margin if t.limit_softness is not None else 0
     node = XmlElement(
         "spatial" if t.path else "fixed",
@@ -142,6 +149,16 @@ def _tendon(out: MjcfOutput, t: Tendon) -> XmlElement:
             for name, coefficient in t.joints
         ]
     return node
+
+
+def _leaves_range_out(m: Mechanism, t: Tendon) -> bool:
+    """Whether MuJoCo clamps the PID controllers of a tendon to its range nowhere: it does where another kind
+    of actuator drives a tendon with a range.
+    """
+    drives = [f for f in m.forces if isinstance(f, Actuator) and f.tendon is not None]
+    clamped = {x.name for x in m.tendons if x.actuator_range is not None}
+    is_clamping = any(f.pid is None and f.tendon in clamped for f in drives)
+    return not is_clamping and any(f.tendon == t.name for f in drives)
 
 
 def _polynomial(out: MjcfOutput, t: Tendon, name: str) -> tuple[Any, ...] | None:
