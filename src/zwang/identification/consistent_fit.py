@@ -4,10 +4,13 @@ The base parameters do not tell all parameters. Of those that reproduce them, th
 are chosen: with the covariance C of the estimate beta and the pseudo-inertia P_k of body k,
     minimise  1/2 |C^-1/2 (B pi - beta)|^2 + w (sum_k d(P_k | P_k0) + sum_j d(x_j | x_j0)),
     d(P | P0) = -log det P + tr(P0^-1 P)  (the entropic, or log-det Bregman, divergence),
-where x are the other parameters, for nonnegative ones with the same divergence of numbers. The problem is
-convex, so that its only minimum does not depend on the start, and every iterate is physically consistent, as
-the divergence is infinite where a P_k is singular. It is solved by Newton's method for falling weights w. The
-last weight is small, so that the model acts where the data say nothing.
+    d(x | x0) = (x - x0 log x) / s  for x >= 0,  else (x - x0)^2 / 2 s^2,
+where x are the other parameters. The scale s is |x0|, for which d(x | x0) is the entropic divergence of
+numbers, and at least a share of the x that alone would exert the measured forces, as a model without friction
+does not say that it is small. The problem is convex, so that its only minimum does not depend on the start,
+and every iterate is physically consistent, as the divergence is infinite where a P_k is singular. It is
+solved by Newton's method for falling weights w, until the forces no longer change with the weight: the model
+acts where the data say nothing.
 Sources: Lee, Wensing, Park, IEEE Trans. Robotics 36 (2020) 348, for the divergence; Wensing,
 Kim, Slotine (2018) for P; Boyd, Vandenberghe, Convex Optimization (2004), Section 11.3, for the falling
 weights.
@@ -37,7 +40,8 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, PointSpring, Spring
 from zwang.mechanism.mechanism import Mechanism
 
-FIRST_WEIGHT, LAST_WEIGHT = 1e4, 1e-4  # w, in squared standard deviations of the data
+FIRST_WEIGHT, SMALL_WEIGHT, LAST_WEIGHT = 1e4, 1e-4, 1e-10  # w, in squared standard deviations of the data
+UNMOVED = 0.01  # change of the forces [standard deviations] by a smaller weight at which small ones end
 LARGEST_WEIGHT = 0.1  # that still is small: the model changes beta by less than its standard deviation
 REDUCTION = 0.1  # of w from one minimisation to the next
 DECREMENT = 1e-6  # half the squared Newton decrement at which a minimisation ends
@@ -49,8 +53,8 @@ LEAST_EIGENVALUE = 1e-4  # of a model's pseudo-inertia, relative to the largest:
 LARGEST_SHARE = 1e-4  # w by the squared distance, where beta is far from every consistent mechanism
 ROUNDING = 1e-9  # relative decrement of the cost that counts as rounding
 EXACT = 1e-7  # relative error of beta below which it counts as exact
-NEGLIGIBLE = 1e-12  # least distance of a parameter's pull from its bound
-SMALL = 1e-3  # scale of a parameter that is zero in the model
+SHARE = 0.1  # of the measured forces, which a parameter of the size of its scale exerts at least
+LEAST_PULL = 1e-4  # of its scale: the model value that stands for 0, of a nonnegative parameter
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class ConsistentFit:
 class Divergence:
     """The divergence of parameters from those of a model, with its derivatives.
 
-    inverses (bodies, 4, 4): P_k0^-1. x0: the other parameters of the model, at least their scales. lower,
-    upper: their bounds, infinite where there are none.
+    inverses (bodies, 4, 4): P_k0^-1. x0: the other parameters of the model, above their lower bounds. scale:
+    s. lower, upper: their bounds, infinite where there are none.
     """
 
     inverses: np.ndarray
@@ -81,28 +85,35 @@ class Divergence:
     upper: np.ndarray
 
     @classmethod
-    def of(cls, prior: np.ndarray, bodies: int, lower: np.ndarray, upper: np.ndarray) -> Divergence:
-        """The divergence from the parameters `prior`, whose bodies are made consistent first."""
+    def of(cls, prior: np.ndarray, scale: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Divergence:
+        """The divergence from the parameters `prior`, whose bodies are made consistent first. scale, lower,
+        upper: of the other parameters, which are the last ones.
+        """
+        bodies = (len(prior) - len(scale)) // 10
         P = np.array([raised(pseudo_inertia(prior[10 * k : 10 * k + 10])) for k in range(bodies)])
-        x0 = prior[10 * bodies :]
-        scale = np.maximum(np.abs(x0), SMALL)
+        scale = np.maximum(scale, np.where(np.isfinite(lower), np.abs(lower), 0))
+        x0 = np.maximum(prior[10 * bodies :], lower + LEAST_PULL * scale)
         return cls(np.linalg.inv(P.reshape(-1, 4, 4)), x0, scale, lower, upper)
 
     def joined(self, pi: np.ndarray, share: float) -> Divergence:
         """(1 - share) d(. | model) + share d(. | pi), up to a constant, for consistent pi."""
         first = 10 * len(self.inverses)
         inverses, x = np.linalg.inv(_pseudo_inertias(pi[:first])), pi[first:]
+        mean, scale = (1 - share) * self.x0 + share * x, self.scale
         below = np.isfinite(self.lower)
-        # -log (x - l) + (x - l) / pull has its minimum at the pull
-        slope = (1 - share) / self._pull() + share / np.where(below, x - self.lower, 1)
-        x0 = np.where(below, self.lower + 1 / slope, (1 - share) * self.x0 + share * x)
-        scale = np.where(below, NEGLIGIBLE, self.scale)
+        low = np.where(below, self.lower, 0)
+        # a (x - l) - b log (x - l) has its minimum at l + b / a
+        own = np.maximum(scale, x - low)
+        a = (1 - share) / scale + share / own
+        b = (1 - share) * (self.x0 - low) / scale + share * (x - low) / own
+        x0, scale = np.where(below, low + b / a, mean), np.where(below, 1 / a, scale)
         return replace(self, inverses=(1 - share) * self.inverses + share * inverses, x0=x0, scale=scale)
 
     def start(self) -> np.ndarray:
         """The model's parameters, moved inside their bounds."""
         bodies = [parameters_of_pseudo_inertia(P) for P in np.linalg.inv(self.inverses)]
-        room = np.where(np.isfinite(self.upper - self.lower), 0.1 * (self.upper - self.lower), self.scale)
+        width = self.upper - self.lower
+        room = np.where(np.isfinite(width), 0.1 * width, LEAST_PULL * self.scale)
         x = np.clip(self.x0, self.lower + room, self.upper - room)
         return np.concatenate([*bodies, x])
 
@@ -121,8 +132,8 @@ class Divergence:
         P, x = _pseudo_inertias(pi[:first]), pi[first:]
         bodies = -np.linalg.slogdet(P)[1].sum() + np.einsum("kij,kij->", self.inverses, P)
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
-        others = -np.log((x - self.lower)[below]).sum()
-        others += ((x - self.lower) / self._pull())[below].sum()
+        room, pull = (x - self.lower)[below], (self.x0 - self.lower)[below]
+        others = ((room - pull * np.log(room)) / self.scale[below]).sum()
         others -= np.log((self.upper - x)[above]).sum()
         return float(bodies + others + (((x - self.x0) / self.scale)[~below] ** 2).sum() / 2)
 
@@ -144,16 +155,13 @@ class Divergence:
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
         low = np.divide(1, x - self.lower, out=np.zeros_like(x), where=below)
         high = np.divide(1, self.upper - x, out=np.zeros_like(x), where=above)
-        slope = -low + np.where(below, 1 / self._pull(), 0) + high
-        slope += np.where(below, 0, (x - self.x0) / self.scale**2)
-        size = 1 / np.sqrt(low**2 + high**2 + np.where(below, 0, self.scale**-2))
+        pull = np.where(below, self.x0 - np.where(below, self.lower, 0), 0)
+        slope = np.where(below, (1 - pull * low) / self.scale, (x - self.x0) / self.scale**2) + high
+        curvature = np.where(below, pull * low**2 / self.scale, self.scale**-2) + high**2
+        size = 1 / np.sqrt(curvature)
         T[range(first, len(pi)), range(first, len(pi))] = size
         gradient[first:] = size * slope
         return T, gradient
-
-    def _pull(self) -> np.ndarray:
-        """The distance from the lower bound at which the divergence of a bounded parameter is least."""
-        return np.maximum(self.x0 - np.where(np.isfinite(self.lower), self.lower, 0), self.scale)
 
 
 def consistent_parameters(
@@ -170,22 +178,39 @@ def consistent_parameters(
     (parameters,) of the parameters that are not inertial. start: consistent parameters to start from, by
     default those of the model. Raises DescriptionError for a start that is not consistent.
     """
-    bodies = [p.kind for p in base.parameters].count("mass")
-    divergence = Divergence.of(prior, bodies, *(b[10 * bodies :] for b in bounds))
+    M, target = whitened(base, beta, covariance, prior)
+    first = 10 * [p.kind for p in base.parameters].count("mass")
+    scale = scales(M[:, first:], target, prior[first:])
+    divergence = Divergence.of(prior, scale, *(b[first:] for b in bounds))
     pi = divergence.start() if start is None else np.array(start, dtype=float)
     if not divergence.is_inside(pi):
         raise DescriptionError("the start of the fit is not physically consistent; give a positive definite "
                                "pseudo-inertia of every body")  # fmt: skip
-    M, target = whitened(base, beta, covariance, prior)
-    weight, reached = FIRST_WEIGHT, float("inf")
-    while weight >= LAST_WEIGHT * (1 - 1e-9):
+    weight, reached, distance = FIRST_WEIGHT, float("inf"), float(np.linalg.norm(M @ pi - target))
+    while weight >= LAST_WEIGHT:
         nearer, converged = minimised(M, target, divergence, weight, pi)
         if not converged:  # beta is far from every consistent pi, so that a P_k is nearly singular
             break
+        moved = float(np.linalg.norm(M @ (nearer - pi)))
         pi, reached, weight = nearer, weight, REDUCTION * weight
-    distance = float(np.linalg.norm(M @ pi - target))
+        distance = float(np.linalg.norm(M @ pi - target))
+        if weight < SMALL_WEIGHT and moved <= UNMOVED * max(1.0, distance):
+            break
     small = max(LARGEST_WEIGHT, LARGEST_SHARE * distance**2)
     return ConsistentFit(pi, reached <= small, reached, distance)
+
+
+def scales(M: np.ndarray, target: np.ndarray, model: np.ndarray) -> np.ndarray:
+    """The scales (n,) of parameters that are not inertial: their values in the model, and at least those that
+    alone would exert the share `SHARE` of the measured forces.
+
+    M (rows, n): the whitened columns of the parameters. target (rows,): the whitened forces.
+    """
+    columns = np.linalg.norm(M, axis=0)
+    share = SHARE * max(float(np.linalg.norm(target)), 1.0)
+    least = np.divide(share, columns, out=np.zeros(len(columns)), where=columns > 0)
+    size = np.maximum(np.abs(model), least)
+    return np.where(size > 0, size, 1.0)  # any for what is 0 and exerts no forces
 
 
 def whitened(base: BaseParameters | Combinations, beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray

@@ -15,7 +15,13 @@ from scipy.stats import t as student
 from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
 from zwang.identification.base_parameters import BaseParameters, Combinations, Status, base_parameters
-from zwang.identification.consistent_fit import consistent_parameters, with_parameters
+from zwang.identification.consistent_fit import (
+    consistent_parameters,
+    raised,
+    scales,
+    whitened,
+    with_parameters,
+)
 from zwang.identification.fit_settings import Bounds, Priors, bounds_above, check_level, pairs_of, priors_of
 from zwang.identification.force_model import ForceModel, force_model
 from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss
@@ -23,9 +29,16 @@ from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
 from zwang.identification.nonlinear_estimation import estimate_forces
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter, index_of
-from zwang.identification.pseudo_inertia import is_consistent
+from zwang.identification.pseudo_inertia import (
+    PSEUDO_INERTIA_UNITS,
+    is_consistent,
+    pseudo_inertia,
+    relative,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+
+RIDGE = 1e-4  # root of the weight of the model besides bounds, in standard deviations of the data
 
 
 @dataclass(frozen=True)
@@ -291,16 +304,18 @@ def _nearest_parameters(
     base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, lower: np.ndarray,
     upper: np.ndarray,
 ) -> tuple[np.ndarray, bool]:  # fmt: skip
-    """pi within bounds that reproduces beta, nearest to the model in relative terms."""
-    B, scale = base.matrix, np.maximum(np.abs(model), 1e-2)
+    """pi within bounds that reproduces beta, nearest to the model in units of `scales`: of a body relative to
+    its pseudo-inertia, of other parameters as in `consistent_fit`.
+    """
+    M, target = whitened(base, beta, covariance, model)
+    first = 10 * [p.kind for p in base.parameters].count("mass")
+    bodies = [raised(pseudo_inertia(part)) for part in model[:first].reshape(-1, 10)]
+    units = [1 / np.linalg.norm(relative(PSEUDO_INERTIA_UNITS, P), axis=(1, 2)) for P in bodies]
+    scale = np.concatenate([*units, scales(M[:, first:], target, model[first:])])
+    A, y = M * scale, target - M @ model
     if not np.isfinite(lower).any() and not np.isfinite(upper).any():
-        step = np.linalg.lstsq(B * scale, beta - B @ model, rcond=None)[0]
-        return model + scale * step, True
-    deviations = np.sqrt(np.diag(covariance))
-    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(deviations, deviations)))
-    root = root / deviations
-    weight = 1e-3
-    A = np.vstack([root @ (B * scale), weight * np.eye(len(model))])
-    y = np.concatenate([root @ (beta - B @ model), np.zeros(len(model))])
+        return model + scale * np.linalg.lstsq(A, y, rcond=None)[0], True
+    A = np.vstack([A, RIDGE * np.eye(len(model))])
+    y = np.concatenate([y, np.zeros(len(model))])
     done = lsq_linear(A, y, ((lower - model) / scale, (upper - model) / scale), tol=1e-12)
     return model + scale * done.x, bool(done.success)

@@ -18,15 +18,17 @@ import numpy as np
 
 from zwang.errors import MissingExtraError
 from zwang.identification.base_parameters import BaseParameters, Combinations
-from zwang.identification.consistent_fit import SMALL, consistent_parameters, raised, whitened
+from zwang.identification.consistent_fit import consistent_parameters, raised, scales, whitened
 from zwang.identification.pseudo_inertia import (
     PSEUDO_INERTIA_UNITS,
     parameters_of_pseudo_inertia,
     pseudo_inertia,
+    relative,
 )
 from zwang.lazy_imports import import_module
 
 WEIGHT = 1e-6  # w, in squared standard deviations of the data
+FAR = 1e6  # in scales of the parameters: bounds that no solution reaches
 LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to P_kc
 
 
@@ -48,17 +50,17 @@ def parameters_by_lmi(
     bodies = [p.kind for p in base.parameters].count("mass")
     # pi = centre + scale z about consistent parameters near the solution, however far the model is from it
     centre = consistent_parameters(base, beta, covariance, prior, bounds).pi
+    M, target = whitened(base, beta, covariance, prior)
     prior, units, offset = prior.copy(), np.zeros((bodies, 10, 4, 4)), np.zeros((bodies, 4, 4))
-    weighed, scale = (np.maximum(np.abs(x), SMALL) for x in (prior, centre))
+    weighed, scale = np.tile(scales(M, target, np.maximum(np.abs(prior), np.abs(centre))), (2, 1))
     for k in range(bodies):
         part = slice(10 * k, 10 * k + 10)
         model, P = raised(pseudo_inertia(prior[part])), pseudo_inertia(centre[part])
         prior[part] = parameters_of_pseudo_inertia(model)
-        weighed[part] = 1 / np.linalg.norm(_relative(PSEUDO_INERTIA_UNITS, model), axis=(1, 2))
+        weighed[part] = 1 / np.linalg.norm(relative(PSEUDO_INERTIA_UNITS, model + raised(P)), axis=(1, 2))
         # T^-1 P T^-T with T T^T = P at the centre, which units change by 1
-        units[k], offset[k] = _relative(PSEUDO_INERTIA_UNITS, raised(P)), _relative(P, raised(P))
+        units[k], offset[k] = relative(PSEUDO_INERTIA_UNITS, raised(P)), relative(P, raised(P))
         scale[part] = 1 / np.linalg.norm(units[k], axis=(1, 2))
-    M, target = whitened(base, beta, covariance, prior)
     # cost = |A z + b|^2, with w |(pi - prior) / scale|^2 as its last rows. In y it is |y|^2 and a constant,
     # however exact the data are: z = V S^-1 (y - U^T b), with the singular values S of A = U S V^T
     A = np.vstack([M, np.sqrt(WEIGHT) * np.diag(1 / weighed)]) * scale
@@ -73,10 +75,9 @@ def parameters_by_lmi(
         for k in range(bodies):
             P: Any = sum(scale[10 * k + a] * z[10 * k + a] * units[k, a] for a in range(10))
             constraints.append(P + offset[k] - LEAST * np.eye(4) >> 0)
-        for k, (low, high) in enumerate(zip(*bounds, strict=True)):
-            pi_k = centre[k] + scale[k] * z[k]
-            constraints += [pi_k >= low] if np.isfinite(low) else []
-            constraints += [pi_k <= high] if np.isfinite(high) else []
+        for k, (low, high) in enumerate(zip(*((x - centre) / scale for x in bounds), strict=True)):
+            constraints += [z[k] >= low] if low > -FAR else []
+            constraints += [z[k] <= high] if high < FAR else []
         problem = cvxpy.Problem(cvxpy.Minimize(cost), constraints)
         return np.asarray(z.value) if _is_solved(cvxpy, problem) else None
 
@@ -91,12 +92,6 @@ def parameters_by_lmi(
     if found is None:
         return prior, False
     return np.clip(centre + scale * found, *bounds), True
-
-
-def _relative(P: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """T^-1 P T^-T (..., 4, 4) with other = T T^T."""
-    inverse = np.linalg.inv(np.linalg.cholesky(other))
-    return inverse @ P @ inverse.T
 
 
 def _is_solved(cvxpy: Any, problem: Any) -> bool:

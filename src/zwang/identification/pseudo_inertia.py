@@ -54,6 +54,12 @@ def parameters_of_pseudo_inertia(P: np.ndarray) -> np.ndarray:
     )
 
 
+def relative(P: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """T^-1 P T^-T (..., 4, 4) with other = T T^T."""
+    inverse = np.linalg.inv(np.linalg.cholesky(other))
+    return inverse @ P @ inverse.T
+
+
 def inertial_parameters(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """pi (10,) of log-Cholesky coordinates theta (10,), and its exact Jacobian (10, 10)."""
     scale = np.exp(theta[0])

@@ -178,6 +178,9 @@ def fit_by_simulation(
     named = _named(unknowns, priors_of(priors, unknowns.parameters))
 
     search = _Search(simulator, model, prior, 1 / spread**2, named, loss, v is None, deviations, iterations)
+    if not unknowns.start[unknowns.inertial :].all():
+        search = search.scaled(record, window)
+        prior = search.prior
     rng = np.random.default_rng(seed)
     first = [_start(prior, rng if k else None) for k in range(starts)]
     found = [search.from_start(p, record, window, stop_at) for p in first]
@@ -212,6 +215,22 @@ class _Search:
             record.slope_precision(self.deviations), self.with_starts,
         )  # fmt: skip
         return OutputError(self.simulator, self.model, target), windows
+
+    def scaled(self, record: RecordedMotion, window: int | None) -> _Search:
+        """The search with scales of the scalars that are 0 in the model: those that alone would explain the
+        residuals of the shortest windows, or errors as large as their deviations.
+        """
+        unknowns, p = self.simulator.unknowns, self.prior.start()
+        problem, windows = self.problem(record, min(GROWING[0], window or GROWING[0]))
+        at = problem.differentiated(p, windows)
+        r, J, _ = at.eliminated(at.by_parameters[..., unknowns.inertial :])
+        size = np.sqrt(max(float((r**2).sum()), np.count_nonzero(problem.target.weights)))
+        columns = np.linalg.norm(J.reshape(-1, J.shape[-1]), axis=0)
+        told = np.divide(size, columns, out=np.ones(len(columns)), where=columns > 0)
+        x0 = unknowns.start[unknowns.inertial :]
+        scale = np.where((x0 == 0) & np.isfinite(told), told, self.prior.scale)
+        lower, upper = self.prior.lower, self.prior.upper
+        return replace(self, prior=Divergence.of(unknowns.start, scale, lower, upper))
 
     def from_start(
         self, p: np.ndarray, record: RecordedMotion, window: int | None, stop_at: float | None
@@ -359,8 +378,8 @@ def _prior(unknowns: Unknowns, spread: float, bounds: Bounds) -> Divergence:
         if k < n:
             raise DescriptionError(f"bounds of {name!r}: an inertial parameter has none; give a prior")
         lower[k - n], upper[k - n] = bounds_above(lower[k - n], name, low, high)
-    found = Divergence.of(unknowns.start, len(unknowns.bodies), lower, upper)
-    return replace(found, scale=np.where(found.x0 == 0, 1.0, np.abs(found.x0)))
+    x0 = unknowns.start[n:]
+    return Divergence.of(unknowns.start, np.where(x0 == 0, 1.0, np.abs(x0)), lower, upper)
 
 
 def _start(prior: Divergence, rng: np.random.Generator | None) -> np.ndarray:
