@@ -167,6 +167,32 @@ def test_friction_and_offsets_have_columns_of_every_joint():
     assert names[0] == "friction_shoulder_pan_joint" and names[-1] == "offset_wrist_3_joint"
 
 
+def test_offsets_and_units_of_joints_with_several_coordinates():
+    body = zw.Body("b", zw.Free("j"), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m = zw.Mechanism("free", [body], forces=[zw.Damper("j", 1.0)])
+    q = np.array([0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.5])
+    Y = zw.identify.regressor(m, q, np.ones(6), np.ones(6), kinds="offset", compiled=False)
+    np.testing.assert_array_equal(Y, np.eye(6))
+    found = {p.name: p.unit for p in zw.identify.parameters(m, ("armature", "damping", "friction", "offset"))}
+    speeds = [f"offset_j.{x}" for x in ("vx", "vy", "vz", "wx", "wy", "wz")]
+    assert found == dict(zip(speeds, ["N"] * 3 + ["N m"] * 3, strict=True)) | {
+        "armature_j": "kg, kg m^2", "damping_j": "N s/m, N m s/rad", "friction_j": "N, N m",
+    }  # fmt: skip
+    links = [
+        zw.Body("a", zw.Revolute("r", axis=(0, 0, 1)), mass=1),
+        zw.Body("b", zw.Prismatic("p", axis=(0, 0, 1)), mass=1),
+    ]
+    ropes = [zw.Tendon(f"t{x}", joints=((x, 1.0),), stiffness=2.0, damping=1.0) for x in "rp"]
+    springs = [zw.Spring("r", (1.0, 2.0)), zw.Spring("p", 1.0), zw.Damper("p", 1.0, higher=(2.0,))]
+    m = zw.Mechanism("both", links, forces=springs, tendons=ropes)
+    found = {p.name: p.unit for p in zw.identify.parameters(m, ("damping", "stiffness"))}
+    assert found == {
+        "damping_r": "N m s/rad", "damping_p": "N s/m", "damping_p_2": "N s^2/m^2",
+        "damping_tr": "N m s/rad", "damping_tp": "N s/m", "stiffness_r": "N m/rad",
+        "stiffness_r_2": "N m/rad^2", "stiffness_p": "N/m", "stiffness_tr": "N m/rad", "stiffness_tp": "N/m",
+    }  # fmt: skip
+
+
 def with_motors(m: zw.Mechanism) -> zw.Mechanism:
     """With motors on all joints, one of them a velocity servo, and one actuator on a frame."""
     forces = [zw.Motor(f"motor{k}", j.name, gear=2.0 + k) for k, j in enumerate(m.joints[1:])]

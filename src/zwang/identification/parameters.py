@@ -23,6 +23,7 @@ from zwang.mechanism.force_elements import (
 from zwang.mechanism.joint_index import JointIndex
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_zero
 
@@ -53,7 +54,8 @@ class Parameter:
     name: such as "m_BODY", "mc_BODY_x", "I_BODY_xx", "armature_JOINT", "damping_JOINT". kind: "mass", "first
     moment" (mass times centre of mass), "inertia" (at the origin of the body's frame), "armature", "damping",
     "friction", "offset" or "stiffness", and in a fit also "load friction", "Stribeck friction", "Stribeck
-    velocity" and "motor constant". of: the body, joint, tendon or force element. unit: in SI. value:
+    velocity" and "motor constant". of: the body, joint, tendon or force element, of an offset the generalised
+    velocity. unit: in SI, of a joint with lengths and angles both units. value:
     that of the mechanism. element: for damping, stiffness and motor constants, the force element with unit
     coefficient.
     """
@@ -107,10 +109,10 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     """The parameters pi of a mechanism, in the order of the columns of its regressor.
 
     kinds: some of `WITH_CONTROL`. By default those of which inverse dynamics consists: the inertia of every
-    moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping",
-    "friction" and "offset" give a parameter for every joint, "stiffness" for every spring and "motor" for
-    every motor of the mechanism. Springs or dampers whose forces differ by the coefficient alone count as
-    one, with the sum of their coefficients.
+    moving body, and armature, damping and stiffness where the mechanism has them. "armature", "damping" and
+    "friction" give a parameter for every joint, "offset" for every generalised velocity, "stiffness" for
+    every spring and "motor" for every motor of the mechanism. Springs or dampers whose forces differ by the
+    coefficient alone count as one, with the sum of their coefficients.
     Raises UnknownNameError, and DescriptionError for constant wrenches, gravity compensation, drag of a
     fluid, tendons with armature, and actuators whose force is not linear in constants.
     """
@@ -142,7 +144,7 @@ def parameters_of(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> t
     if "friction" in wanted and every:
         found += _of_joints(mechanism, "friction", every)
     if "offset" in wanted and every:
-        found += [Parameter(f"offset_{j.name}", "offset", j.name, _force(j), 0.0) for j in mechanism.joints]
+        found += _offsets(mechanism)
     if "stiffness" in wanted:
         found += _stiffness(mechanism)
     if "motor" in wanted:
@@ -178,12 +180,21 @@ def _inertial(mechanism: Mechanism, origin: BodyOrigin) -> Iterator[Parameter]:
         yield Parameter(full, kind, origin.name, unit, value)
 
 
+def _offsets(mechanism: Mechanism) -> list[Parameter]:
+    """The offset of the force of every generalised velocity."""
+    return [
+        Parameter(f"offset_{name}", "offset", name, _FORCES[unit], 0.0)
+        for joint in mechanism.joints
+        for name, unit in zip(joint.speeds, joint.displacement_units, strict=True)
+    ]
+
+
 def _of_joints(mechanism: Mechanism, kind: str, every: bool) -> list[Parameter]:
     """The armature or the friction of the joints; only those that are not zero unless `every`."""
     found = []
     for index in mechanism.joints:
         value = getattr(index.joint, kind)
-        unit = _force(index) if kind == "friction" else ("kg" if _slides(index) else "kg m^2")
+        unit = _units(index, _FORCES if kind == "friction" else _INERTIAS)
         if every or not is_zero(value):
             found.append(Parameter(f"{kind}_{index.name}", kind, index.name, unit, value))
     return found
@@ -196,7 +207,7 @@ def _damping(mechanism: Mechanism, every: bool) -> list[Parameter]:
     for index in mechanism.joints:
         value = sum((d.coefficient for d in dampers if d.joint == index.name), start=0)
         if every or not is_zero(value):
-            unit = f"{_force(index)} s" + ("/m" if _slides(index) else "/rad")
+            unit = _units(index, _damping_units())
             element = Damper(index.name, 1)
             found.append(Parameter(f"damping_{index.name}", "damping", index.name, unit, value, element))
     for damper in dampers:
@@ -204,7 +215,8 @@ def _damping(mechanism: Mechanism, every: bool) -> list[Parameter]:
             higher = (*[0] * (power - 2), 1)
             element = Damper(damper.joint, 0, higher=higher)
             name = f"damping_{damper.joint}_{power}"
-            found.append(Parameter(name, "damping of a power", damper.joint, "SI", value, element))
+            unit = _units(mechanism.joint(damper.joint), _damping_units(power))
+            found.append(Parameter(name, "damping of a power", damper.joint, unit, value, element))
     for k, spring in enumerate(f for f in mechanism.forces if isinstance(f, PointSpring)):
         if not is_zero(spring.damping):
             element = replace(spring, stiffness=0, damping=1)
@@ -214,7 +226,8 @@ def _damping(mechanism: Mechanism, every: bool) -> list[Parameter]:
         if not is_zero(tendon.damping):
             element = replace(tendon, stiffness=0, damping=1)
             name = f"damping_{tendon.name}"
-            found.append(Parameter(name, "damping", tendon.name, "N s/m", tendon.damping, element))
+            unit = _tendon_unit(mechanism, tendon, _damping_units())
+            found.append(Parameter(name, "damping", tendon.name, unit, tendon.damping, element))
     return found
 
 
@@ -226,7 +239,8 @@ def _stiffness(mechanism: Mechanism) -> list[Parameter]:
             for k, value in enumerate(force.stiffness):
                 element = replace(force, stiffness=(*[0] * k, 1))
                 name = f"stiffness_{force.joint}" + (f"_{k + 1}" if k else "")
-                found.append(Parameter(name, "stiffness", force.joint, "SI", value, element))
+                unit = _units(mechanism.joint(force.joint), _stiffness_units(k + 1))
+                found.append(Parameter(name, "stiffness", force.joint, unit, value, element))
     for k, spring in enumerate(f for f in mechanism.forces if isinstance(f, PointSpring)):
         element = replace(spring, stiffness=1, damping=0)
         found.append(
@@ -236,7 +250,8 @@ def _stiffness(mechanism: Mechanism) -> list[Parameter]:
         if not is_zero(tendon.stiffness):
             element = replace(tendon, stiffness=1, damping=0)
             name = f"stiffness_{tendon.name}"
-            found.append(Parameter(name, "stiffness", tendon.name, "N/m", tendon.stiffness, element))
+            unit = _tendon_unit(mechanism, tendon, _stiffness_units())
+            found.append(Parameter(name, "stiffness", tendon.name, unit, tendon.stiffness, element))
     return found
 
 
@@ -247,7 +262,7 @@ def _motor_constants(mechanism: Mechanism) -> list[Parameter]:
     found = []
     for force in mechanism.forces:
         if isinstance(force, Motor):
-            unit = f"{_force(mechanism.joint(force.joint))}/unit"
+            unit = f"{_units(mechanism.joint(force.joint), _FORCES)}/unit"
             element = replace(force, gear=1)
             found.append(Parameter(f"motor_{force.name}", MOTOR, force.name, unit, force.gear, element))
         elif isinstance(force, Actuator):
@@ -284,12 +299,34 @@ def _actuator_constants(mechanism: Mechanism, force: Actuator) -> Iterator[Param
                 yield Parameter(f"{head}_{force.name}{suffix}", MOTOR, force.name, "SI", value, element)
 
 
-def _slides(index: JointIndex) -> bool:
-    return index.kind == "prismatic"
+_FORCES = {"m": "N", "rad": "N m"}
+"""The unit of a generalised force by that of its displacement."""
+_INERTIAS = {"m": "kg", "rad": "kg m^2"}
 
 
-def _force(index: JointIndex) -> str:
-    return "N" if _slides(index) else "N m"
+def _stiffness_units(power: int = 1) -> dict[str, str]:
+    """The units of k, of a force k x^power, by that of x."""
+    exponent = "" if power == 1 else f"^{power}"
+    return {unit: f"{force}/{unit}{exponent}" for unit, force in _FORCES.items()}
+
+
+def _damping_units(power: int = 1) -> dict[str, str]:
+    """The units of c, of a force c v^power, by that of the displacement."""
+    exponent = "" if power == 1 else f"^{power}"
+    return {unit: f"{force} s{exponent}/{unit}{exponent}" for unit, force in _FORCES.items()}
+
+
+def _units(index: JointIndex, of: dict[str, str]) -> str:
+    """The units of a joint's parameter by those of its displacements, such as "N, N m" of a free joint."""
+    return ", ".join(dict.fromkeys(of[unit] for unit in index.displacement_units))
+
+
+def _tendon_unit(mechanism: Mechanism, tendon: Tendon, of: dict[str, str]) -> str:
+    """The unit of a tendon's parameter: its length is in m, or in the units of the joints of a fixed tendon;
+    "SI" where these differ.
+    """
+    lengths = {u for name, _ in tendon.joints for u in mechanism.joint(name).displacement_units} or {"m"}
+    return of[lengths.pop()] if len(lengths) == 1 else "SI"
 
 
 def _ends(spring: PointSpring) -> str:

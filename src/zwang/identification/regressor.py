@@ -69,7 +69,7 @@ def regressor(
     Ixz, Iyz and Izz of each moving body, with the inertia about the origin of the body's frame and in its
     axes; this is the order of Pinocchio's `computeJointTorqueRegressor`. A body that is rigidly attached to
     another one is part of it. Column of a joint's armature: a; of its damping: v, and of other dampers and
-    springs: their forces at unit coefficients; of its dry friction: sign v; of its offset: 1; of the constant
+    springs: their forces at unit coefficients; of its dry friction: sign v; of an offset: 1; of the constant
     of a motor: minus its generalised forces (nv,) at the constant 1.
 
     Raises ShapeError, StateError, UnknownNameError for another kind, DescriptionError for out= with symbols,
@@ -124,10 +124,11 @@ def parameters(mechanism: Mechanism, kinds: Sequence[str] | None = None) -> tupl
 
     kinds: some of "inertia", "armature", "damping", "friction", "offset", "stiffness" and "motor". By default
     those of which `zw.inverse_dynamics` consists: the inertia of every moving body, and armature, damping and
-    stiffness where the mechanism has them. If they are named, "armature", "damping", "friction" and "offset"
-    give a parameter for every joint; "stiffness" gives one for every spring of the mechanism, "motor" those
-    of every motor: its force by its input, and of an actuator also those by its length and velocity. Springs
-    or dampers whose forces differ by the coefficient alone count as one, with the sum of their coefficients.
+    stiffness where the mechanism has them. If they are named, "armature", "damping" and "friction" give a
+    parameter for every joint, "offset" gives one for every generalised velocity, "stiffness" for every spring
+    of the mechanism, and "motor" those of every motor: its force by its input, and of an actuator also those
+    by its length and velocity. Springs or dampers whose forces differ by the coefficient alone count as one,
+    with the sum of their coefficients.
     Raises UnknownNameError for another kind, and DescriptionError for constant wrenches, gravity compensation
     and drag of a fluid, and with "motor" for actuators whose force is not linear in constants.
     """
@@ -205,12 +206,14 @@ def _column(
             )
         return -passive_forces_of(unit, kinematics)
     column: list[Any] = [0] * mechanism.nv
+    if parameter.kind == "offset":
+        column[mechanism.speed_names.index(parameter.of)] = 1
+        return np.array(column)
     joint = mechanism.joint(parameter.of)
     for k in range(joint.v.start, joint.v.stop):
         column[k] = {
             "armature": lambda k: a[k],
             "friction": lambda k: sign(kinematics.v[k]),
-            "offset": lambda _: 1,
         }[parameter.kind](k)
     return np.array(column)
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.joints import Joint, MovingJoint
 
+_UNITS = {"angle": "rad", "displacement": "m", "x": "m", "y": "m", "z": "m", "vx": "m", "vy": "m", "vz": "m",
+          "wx": "rad", "wy": "rad", "wz": "rad", "first": "rad", "second": "rad"}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class JointIndex:
@@ -29,6 +32,21 @@ class JointIndex:
     def speeds(self) -> tuple[str, ...]:
         """The names of its generalised velocities."""
         return tuple(f"{self.name}.{part}" if part else self.name for part in self.joint.speeds)
+
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:
+        """The unit of each coordinate: "rad", "m", or "1" for an element of a quaternion."""
+        return tuple(self._unit(part) for part in self.joint.coordinates)
+
+    @property
+    def displacement_units(self) -> tuple[str, ...]:
+        """The unit of each displacement in the tangent space: "rad" or "m"."""
+        return tuple(self._unit(part) for part in self.joint.speeds)
+
+    def _unit(self, part: str) -> str:
+        if part == "":
+            return "m" if self.kind == "prismatic" else "rad"
+        return _UNITS.get(part, "1")
 
     def __repr__(self) -> str:
         return (

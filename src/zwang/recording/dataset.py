@@ -42,9 +42,6 @@ from zwang.simulation.status import FAILURE_REASONS, NONE, TERMINAL_EVENT
 FORMAT = "zwang run 1"
 POINT_FORCE = "point_force"
 """The dimension of the forces at points, of constraints and contacts."""
-_LENGTHS = ("prismatic",)
-_UNITS = {"angle": "rad", "displacement": "m", "x": "m", "y": "m", "z": "m", "vx": "m", "vy": "m", "vz": "m",
-          "wx": "rad", "wy": "rad", "wz": "rad", "first": "rad", "second": "rad"}  # fmt: skip
 
 
 def recording_of(
@@ -372,18 +369,12 @@ def _texts(names: Any) -> np.ndarray:
 
 def coordinate_units(mechanism: Mechanism) -> list[str]:
     """The unit of each coordinate: "rad", "m", or "1" for an element of a quaternion."""
-    return [_unit(j.kind, part, "1") for j in mechanism.joints for part in j.joint.coordinates]
+    return [unit for j in mechanism.joints for unit in j.coordinate_units]
 
 
 def speed_units(mechanism: Mechanism) -> list[str]:
     """The unit of each generalised velocity: "rad/s" or "m/s"."""
-    return [_unit(j.kind, part, "rad") + "/s" for j in mechanism.joints for part in j.joint.speeds]
-
-
-def _unit(kind: str, part: str, otherwise: str) -> str:
-    if part == "":
-        return "m" if kind in _LENGTHS else "rad"
-    return _UNITS.get(part, otherwise)
+    return [f"{unit}/s" for j in mechanism.joints for unit in j.displacement_units]
 
 
 @validated_arguments()
