@@ -119,6 +119,12 @@ class OutputError:
         difference = self.model.difference_configuration(measured, q) * target.weights
         return difference.reshape(*q.shape[:-2], -1)
 
+    def discretisation(self, p: np.ndarray, windows: Windows) -> np.ndarray:
+        """Bound (W, rows) of the errors of the residuals by the size of the steps."""
+        coarse, fine = self.simulator.discretisation(windows, self.values(p))
+        change = self.model.difference_configuration(fine, coarse) * self.target.weights
+        return 2 * np.nan_to_num(change, nan=1e100).reshape(len(coarse), -1)
+
     def cost(self, residuals: np.ndarray, p: np.ndarray, v: np.ndarray) -> float:
         """Half the sum of squares, or of Huber's function, and of the priors; v: at the starts."""
         t = self.target

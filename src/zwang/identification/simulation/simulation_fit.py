@@ -32,6 +32,7 @@ INSIDE = 0.98  # fraction of the range of a joint within which its limits do not
 GROWING = (4, 16)  # samples of the windows of the first fits, whose problems are nearly linear
 ENOUGH, NEARLY = 1.2, 0.1  # weighted residuals, or the relative decrease of the cost, at which these end
 LARGE = 3.0  # residuals by their deviations, above which the minimum is doubtful
+COARSE = 0.5  # standard deviations by which the size of the steps may change a combination without a word
 START = 0.3  # deviation of the dimensionless coordinates of random starts
 
 
@@ -122,7 +123,9 @@ def fit_by_simulation(
 
     The windows grow: short ones first, for which the problem is nearly linear, and then those that are asked
     for. If these leave residuals larger than their deviations, the fit is repeated without the short ones,
-    and the smaller cost counts. `reason` tells residuals of more than three times their deviations.
+    and the smaller cost counts. `reason` tells residuals of more than three times their deviations, and
+    errors by the size of the steps that are not small against the intervals: the errors of the default
+    integrator are in proportion to that size, those of "rk4" to its fourth power.
 
     time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
     a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used. The
@@ -146,7 +149,8 @@ def fit_by_simulation(
     weighted residuals are as small as this, such as 1.01 times the deviation. level: of the intervals.
 
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
-    problem without the priors; they do not cover the changes of the times of impacts, at limits or in
+    problem without the priors; `known.discretisation` is about the change of each combination by the size of
+    the steps, which they do not cover. Nor do they cover the changes of the times of impacts, at limits or in
     contacts. Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
     (activations, PID controllers), SimulationError where the steps have no exact derivatives,
     UnknownNameError, and SolveError if the fit does not converge.
@@ -269,25 +273,39 @@ def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], devia
     rms = np.sqrt((r**2).mean(axis=0))
     # outliers are no misfit for Huber's loss
     ratios = MAD * np.median(np.abs(r), axis=0) if loss == "huber" else rms
-    known = known_combinations(unknowns, problem.differentiated(p, best.windows), p, level, loss)
     windows = best.windows
+    errors = problem.discretisation(p, windows)
+    known = known_combinations(unknowns, problem.differentiated(p, windows), p, level, loss, errors)
     samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
         unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, rms * deviations, best.costs,
-        costs, _reason(best, unknowns.model, ratios), deviations, windows.time[:, None] + samples,
+        costs, _reason(best, unknowns.model, ratios, known), deviations, windows.time[:, None] + samples,
         problem.target.q, q,
     )  # fmt: skip
 
 
-def _reason(best: Iterate, m: Mechanism, ratios: np.ndarray) -> str:
-    """Why the fit ended, and where its residuals are large: `ratios` (nv,) times their deviations."""
-    k = int(np.argmax(ratios))
-    if ratios[k] <= LARGE:
-        return best.reason
-    return (
-        f"{best.reason}, but the residuals of {m.speed_names[k]} are {ratios[k]:.3g} times their deviations, "
-        "as in a local minimum or where the model lacks a force; give another window, or more starts"
-    )
+def _reason(best: Iterate, m: Mechanism, ratios: np.ndarray, known: KnownCombinations) -> str:
+    """Why the fit ended, where its residuals are large, `ratios` (nv,) times their deviations, and where
+    errors of the steps are not small against those of the record.
+    """
+    found, k = [best.reason], int(np.argmax(ratios))
+    if ratios[k] > LARGE:
+        found.append(
+            f"but the residuals of {m.speed_names[k]} are {ratios[k]:.3g} times their deviations, as in a "
+            "local minimum or where the model lacks a force; give another window, or more starts"
+        )
+    told = np.isfinite(known.interval).all(axis=1)
+    deviations = np.sqrt(np.diag(known.covariance))
+    told &= deviations > 0
+    moved = np.divide(known.discretisation, deviations, out=np.zeros(len(told)), where=told)
+    k = int(np.argmax(moved))
+    if moved[k] > COARSE:
+        word = "but" if len(found) == 1 else "and"
+        found.append(
+            f"{word} the size of the steps changes {known.combinations[k]} by about {moved[k]:.3g} standard "
+            'deviations, which the intervals do not cover; give a smaller step=, or integrator="rk4"'
+        )
+    return ", ".join(found)
 
 
 def _fitted(unknowns: Unknowns, p: np.ndarray) -> Mechanism:

@@ -7,7 +7,8 @@ of coordinate j,
     H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
 is the covariance of beta; for Huber's loss sigma_j^2 is E psi^2 / (E psi')^2 (Huber 1981, Section 7.6), and
 J_j has no weights of the loss. A direction in which H is singular is not told by the record, and a
-combination with a part in such a direction has an infinite interval.
+combination with a part in such a direction has an infinite interval. Errors e of the simulated coordinates by
+the size of the steps change beta by H^-1 J^T e, without what changes of the starts explain.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class KnownCombinations:
     """Combinations beta = B p (m,) of the fitted parameters, with covariance (m, m) and intervals (m, 2).
 
     combinations, units: in the names of the parameters. condition: of the scaled derivatives. level: of the
-    intervals.
+    intervals. discretisation (m,): about how much the size of the steps changes beta.
     """
 
     base: BaseParameters
@@ -48,6 +49,7 @@ class KnownCombinations:
     interval: np.ndarray
     condition: float
     level: float
+    discretisation: np.ndarray
 
     @property
     def combinations(self) -> tuple[str, ...]:
@@ -60,9 +62,12 @@ class KnownCombinations:
         return tuple(self.base.parameters[k].unit for k in self.base.independent)
 
 
-def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float, loss: Loss
-                       ) -> KnownCombinations:  # fmt: skip
-    """The combinations with their intervals at the fitted p. at: without the weights of the loss."""
+def known_combinations(
+    unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float, loss: Loss, errors: np.ndarray
+) -> KnownCombinations:
+    """The combinations with their intervals at the fitted p. at: without the weights of the loss. errors
+    (W, rows): of the residuals by the size of the steps.
+    """
     base = _base(unknowns)
     _, J, _ = at.eliminated(at.by_parameters[..., list(base.independent)])
     nv, m = unknowns.model.nv, len(base)
@@ -87,9 +92,10 @@ def known_combinations(unknowns: Unknowns, at: Linearisation, p: np.ndarray, lev
     half = student.ppf((1 + level) / 2, freedom) * np.sqrt(np.diag(covariance))
     hidden = np.sqrt((Vt[~told] ** 2).sum(0)) > PART
     half = np.where(hidden, np.inf, half)
+    moved = np.abs(inverse @ (A.reshape(-1, m).T @ errors.ravel())) / scale
     condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
     return KnownCombinations(
-        base, beta, covariance, np.stack([beta - half, beta + half], axis=1), condition, level
+        base, beta, covariance, np.stack([beta - half, beta + half], axis=1), condition, level, moved
     )
 
 
