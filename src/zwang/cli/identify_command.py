@@ -22,10 +22,12 @@ Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffnes
 
 
 Data = Annotated[
-    Path,
+    list[Path],
     Parameter(
         help="CSV file with the columns time, q_COORDINATE and tau_VELOCITY, and optionally v_VELOCITY and "
-        "a_VELOCITY, in SI units, separated by commas, semicolons or tabs."
+        "a_VELOCITY, in SI units, separated by commas, semicolons or tabs. May be given several times: one "
+        "file for each trial.",
+        negative=(),
     ),
 ]
 Report = Annotated[Path | None, Parameter(help="Write the report to this web page (.html).")]
@@ -62,6 +64,10 @@ Fixed = Annotated[
         negative=(),
     ),
 ]
+Ignored = Annotated[
+    list[str] | None,
+    Parameter(help="A column that is not read. May be given several times.", negative=()),
+]
 Delay = Annotated[float, Parameter(help="Delay of the records of forces behind those of the motion [s].")]
 Stribeck = Annotated[
     list[str] | None,
@@ -94,6 +100,7 @@ CheckUnits = Annotated[bool, Parameter(help="Reject data whose magnitudes indica
     help_epilogue=examples(
         "zwang identify arm.urdf data.csv --report out.html",
         "zwang identify arm.urdf data.csv --cutoff 10 --kind inertia --kind damping --kind friction",
+        "zwang identify arm.urdf first.csv second.csv --report out.html",
         "zwang identify arm.urdf data.csv --stribeck joint1 --motor joint2 --no-check-units",
         "zwang identify arm.urdf data.csv --method simulation --report out.html",
         "zwang identify panda.urdf data.csv --fix panda_finger_joint1 --out fitted.urdf",
@@ -111,6 +118,7 @@ def identify(
     estimator: Estimator = "weighted",
     robust: Robust = False,
     method: Method = "forces",
+    ignore: Ignored = None,
     fix: Fixed = None,
     stribeck: Stribeck = None,
     motor: MotorJoints = None,
@@ -135,25 +143,32 @@ def identify(
             f"--method simulation compares coordinates as measured; leave out {' and '.join(given)}"
         )
     write = None if out_file is None else writer_of(out_file)
-    if not data.exists():
-        raise LoadError(missing_file_message(data, (".csv",)))
+    for path in data:
+        if not path.exists():
+            raise LoadError(missing_file_message(path, (".csv",)))
+    if method == "simulation" and len(data) > 1:
+        raise StateError("--method simulation fits one record; give one file of data")
     original = model_of(model, base=base, strict=strict)
     whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
-    samples = zw.identify.read_csv(
-        m, data, cutoff=cutoff, delay=delay, check_units=check_units,
-        ignore=_columns_without(original, m), fixed=_fixed_coordinates(original, m),
-    )  # fmt: skip
+    trials = [
+        zw.identify.read_csv(
+            m, path, cutoff=cutoff, delay=delay, check_units=check_units,
+            ignore=[*(ignore or ()), *_columns_without(original, m)], fixed=_fixed_coordinates(original, m),
+        )
+        for path in data
+    ]  # fmt: skip
     loss = "huber" if robust else "linear"
     if method == "forces":
         found = zw.identify.fit(
-            m, samples, kinds=kinds, estimator=estimator, loss=loss,
+            m, trials, kinds=kinds, estimator=estimator, loss=loss,
             stribeck=stribeck or (), motors=motor or (), independent=independent,
         )  # fmt: skip
     else:
+        samples = trials[0]
         found = zw.identify.fit_by_simulation(m, samples.time, samples.q, samples.tau, kinds=kinds, loss=loss)
     result = zw.identify.report(found)
     out.print(escape(visible(str(result))))

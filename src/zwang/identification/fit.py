@@ -133,7 +133,7 @@ class Fit:
 @validated_arguments()
 def fit(
     mechanism: Mechanism,
-    samples: Measurements,
+    samples: Measurements | Sequence[Measurements],
     *,
     kinds: Sequence[str] | None = None,
     estimator: Estimator = "weighted",
@@ -152,7 +152,8 @@ def fit(
     with friction or motor constants that enter nonlinearly, by the Gauss-Newton method on them.
 
     mechanism: the model; its parameters complete what the data do not tell. samples: see
-    `zw.identify.measurements`. kinds: as for `regressor`; name "friction" for dry friction. The inertia,
+    `zw.identify.measurements`; of several trials of one mechanism a sequence, `train` and `test` of the
+    result are then joined. kinds: as for `regressor`; name "friction" for dry friction. The inertia,
     armature, damping, stiffness and dry friction of kinds that are not named are those of the model.
     estimator: "weighted" (default) weighs each joint by the error of its forces, which a first pass
     estimates; "ordinary" weighs all alike; "total" (total least squares) assumes errors in the regressor
@@ -165,7 +166,7 @@ def fit(
     program with linear matrix inequalities, near the model in the sense of least squares, and takes bounds
     of all parameters; it needs the extra zwang[lmi]. The intervals are always those of the
     unconstrained estimate, so that they hold for any true value.
-    held_back: the fraction of samples at the end of the record that is held back for cross-validation.
+    held_back: the fraction of samples at the end of each trial that is held back for cross-validation.
     level: probability of the intervals. tolerance: as for `base_parameters`.
 
     The coefficients mu of `zw.CoulombFriction` in joints of the mechanism are fitted too: friction mu L
@@ -194,7 +195,9 @@ def fit(
     Wensing, Park (2020); Armstrong-Helouvry, Dupont, Canudas de Wit (1994).
     """
     m = numeric_mechanism(mechanism)
-    _check_settings(m, samples, held_back, level, estimator, loss)
+    trials = [samples] if isinstance(samples, Measurements) else list(samples)
+    _check_settings(m, trials, held_back, level, estimator, loss)
+    train, test = (trials[0] if len(trials) == 1 else Measurements.joined(trials)).held_back(held_back)
     names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
     slow, driven = ((x,) if isinstance(x, str) else tuple(x) for x in (stribeck, motors))
     linear = base_parameters(m, kinds=names, tolerance=tolerance, independent=independent)
@@ -202,8 +205,6 @@ def fit(
     base = forces.base
     if estimator == "total" and not forces.is_linear:
         raise StateError('estimator="total" is for linear parameters; use "weighted"')
-    count = len(samples) - round(held_back * len(samples))
-    train, test = samples[:count], samples[count:] if count < len(samples) else None
     model = np.array([float(p.value) for p in base.parameters])
     weighed = priors_of(priors, base.parameters)
 
@@ -235,13 +236,16 @@ def fit(
     return Fit(m, names, base, found, pi, bool(consistent), level, max(freedom, 1.0), train, test, forces)
 
 
-def _check_settings(m: Mechanism, samples: Measurements, held_back: float, level: float,
+def _check_settings(m: Mechanism, trials: Sequence[Measurements], held_back: float, level: float,
                     estimator: str, loss: str) -> None:  # fmt: skip
-    if samples.q.shape[1:] != (m.nq,) or samples.tau.shape[1:] != (m.nv,):
-        raise StateError(
-            f"the samples have nq = {samples.q.shape[-1]} and nv = {samples.tau.shape[-1]}; mechanism "
-            f"{m.name!r} has nq = {m.nq} and nv = {m.nv}"
-        )
+    if not trials:
+        raise StateError("samples has no trials; give one Measurements at least")
+    for samples in trials:
+        if samples.q.shape[1:] != (m.nq,) or samples.tau.shape[1:] != (m.nv,):
+            raise StateError(
+                f"the samples have nq = {samples.q.shape[-1]} and nv = {samples.tau.shape[-1]}; mechanism "
+                f"{m.name!r} has nq = {m.nq} and nv = {m.nv}"
+            )
     if not 0 <= held_back <= 0.9:
         raise StateError(f"held_back is {held_back}; it must be between 0 and 0.9")
     check_level(level)

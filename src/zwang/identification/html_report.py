@@ -83,8 +83,9 @@ def _summary(fit: Fit) -> str:
     counts = {status: 0 for status in ("alone", "combined", "invisible")}
     for k in range(len(base.parameters)):
         counts[base.status(k)] += 1
+    of_trials = f" of {len(fit.train.lengths)} trials" if fit.train.lengths else ""
     lines = [
-        f"Mechanism {fit.model.name!r}: {samples} samples tell {len(base)} base parameters of "
+        f"Mechanism {fit.model.name!r}: {samples} samples{of_trials} tell {len(base)} base parameters of "
         f"{len(base.parameters)} parameters. Of these, {counts['alone']} are found alone, "
         f"{counts['combined']} only in combinations with others, and {counts['invisible']} not at all.",
         f"Intervals have a probability of {100 * fit.level:g} %. The condition number of the base regressor "
@@ -188,7 +189,7 @@ def _plots(fit: Fit) -> str:
     """Measured and fitted forces of every joint, of the samples held back if there are any."""
     part = fit.train if fit.test is None else fit.test
     what = "the fit" if fit.test is None else "the samples held back"
-    measured, time = fit.measured(part), part.time[part.inner]
+    measured, time = fit.measured(part), part.elapsed[part.inner]
     fitted = measured - fit.residuals(part)
     figures = "".join(
         figure(name, time, measured[:, k], fitted[:, k]) for k, name in enumerate(fit.force_names)

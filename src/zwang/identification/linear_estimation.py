@@ -45,19 +45,25 @@ class LinearEstimate:
     pi: np.ndarray | None = None
 
 
-def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, names: tuple[str, ...]
-             ) -> LinearEstimate:  # fmt: skip
+def estimate(
+    W: np.ndarray,
+    tau: np.ndarray,
+    estimator: Estimator,
+    loss: Loss,
+    names: tuple[str, ...],
+    lengths: tuple[int, ...] = (),
+) -> LinearEstimate:
     """beta with tau = W beta, by least squares.
 
-    W (N, nv, n), tau (N, nv). names: of the base parameters, for errors. Raises SolveError where the data do
-    not tell all base parameters.
+    W (N, nv, n), tau (N, nv). names: of the base parameters, for errors. lengths: the samples of each of
+    several trials. Raises SolveError where the data do not tell all base parameters.
     """
     n = W.shape[-1]
     scale = np.linalg.norm(W.reshape(-1, n), axis=0)
     condition = check_excitation(W.reshape(-1, n), scale, names)
     A = W / scale
     if estimator == "total":
-        return _total(A, tau, scale, condition)
+        return _total(A, tau, scale, condition, lengths)
     weights = np.ones(tau.shape[1])
     robust = np.ones(tau.shape)
     x = _least_squares(A, tau, weights, robust)
@@ -71,7 +77,7 @@ def estimate(W: np.ndarray, tau: np.ndarray, estimator: Estimator, loss: Loss, n
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
     residual = tau - A @ x
-    noise, correlation = error_deviations(residual, tau, n, loss), autocorrelation_times(residual)
+    noise, correlation = error_deviations(residual, tau, n, loss), autocorrelation_times(residual, lengths)
     covariance = _sandwich(A, residual, weights, noise, correlation, loss)
     return LinearEstimate(
         x / scale, covariance / np.outer(scale, scale), noise, correlation, condition, weights
@@ -100,11 +106,14 @@ def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -
     return condition
 
 
-def autocorrelation_times(residual: np.ndarray) -> np.ndarray:
-    """Integrated autocorrelation time T >= 1 (nv,) [samples] of the residuals (N, nv) of each joint."""
-    centred = residual - residual.mean(axis=0)
-    n = len(centred)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
+def autocorrelation_times(residual: np.ndarray, lengths: tuple[int, ...] = ()) -> np.ndarray:
+    """Integrated autocorrelation time T >= 1 (nv,) [samples] of the residuals (N, nv) of each joint.
+
+    lengths: the samples of each of several trials, between which there is no correlation.
+    """
+    trials = np.split(residual - residual.mean(axis=0), np.cumsum(lengths)[:-1])
+    n = max(map(len, trials))
+    spectrum = sum(np.abs(np.fft.rfft(x, 2 * n, axis=0)) ** 2 for x in trials)
     rho = np.fft.irfft(spectrum, axis=0)[: n // 2]
     times = np.ones(residual.shape[1])
     for j, column in enumerate(rho.T):
@@ -158,7 +167,8 @@ def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: n
     return (covariance + covariance.T) / 2
 
 
-def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) -> LinearEstimate:
+def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float, lengths: tuple[int, ...]
+           ) -> LinearEstimate:  # fmt: skip
     """Total least squares on [A tau], each joint's rows whitened, each column scaled to the length of tau.
 
     The errors of every column are taken to be as large, relative to the column, as those of tau.
@@ -183,7 +193,7 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float) 
     back = length / columns / scale
     beta = x * back
     residual = tau - A @ (beta * scale)
-    correlation = autocorrelation_times(residual)
+    correlation = autocorrelation_times(residual, lengths)
     covariance = covariance * float(correlation.max()) * np.outer(back, back)
     noise = error_deviations(residual, tau, n, "linear")
     return LinearEstimate(beta, covariance, noise, correlation, condition, 1 / noise)

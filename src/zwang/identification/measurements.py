@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ class Measurements:
     """Samples of a motion: time (N,) [s], q (N, nq), v, a (N, nv) and tau (N, nv) [SI], each a row.
 
     cutoff [Hz]: of the low-pass filter of q, v and a; a fit passes tau and the regressor through the same
-    filter. Build one with `zw.identify.measurements`, which checks the data and computes what is missing.
+    filter. lengths: the samples of each trial, where several follow each other; a filter does not cross their
+    ends. Build one with `zw.identify.measurements`, which checks the data and computes what is missing.
     """
 
     time: np.ndarray
@@ -43,35 +44,94 @@ class Measurements:
     a: np.ndarray
     tau: np.ndarray
     cutoff: float | None = None
+    lengths: tuple[int, ...] = ()
+
+    @classmethod
+    def joined(cls, trials: Sequence[Measurements]) -> Measurements:
+        """Several trials as one record. Raises StateError unless all have one cutoff."""
+        if len({part.cutoff for part in trials}) > 1:
+            cutoffs = ", ".join(str(part.cutoff) for part in trials)
+            raise StateError(f"the trials have the cutoffs {cutoffs}; give all of them the same cutoff")
+        parts = [part for trial in trials for part in trial.trials]
+        rows = ((part.time, part.q, part.v, part.a, part.tau) for part in parts)
+        time, q, v, a, tau = map(np.concatenate, zip(*rows, strict=True))
+        return cls(time, q, v, a, tau, trials[0].cutoff, tuple(map(len, parts)))
 
     def __len__(self) -> int:
         return len(self.time)
 
     def __getitem__(self, rows: slice) -> Measurements:
         q, v, a, tau = (x[rows] for x in (self.q, self.v, self.a, self.tau))
-        return Measurements(self.time[rows], q, v, a, tau, self.cutoff)
+        of_trial = np.repeat(np.arange(len(self.lengths)), self.lengths)[rows]
+        lengths = tuple(int(n) for n in np.bincount(of_trial) if n) if self.lengths else ()
+        return Measurements(self.time[rows], q, v, a, tau, self.cutoff, lengths)
 
     @property
-    def inner(self) -> slice:
-        """The samples that the ends do not affect after the filter; all of them without one."""
+    def trials(self) -> list[Measurements]:
+        """The trials, each a record of its own."""
+        ends = np.cumsum(self.lengths or (len(self),)).tolist()
+        rows = (slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
+        return [replace(self[part], lengths=()) for part in rows]
+
+    @property
+    def margin(self) -> int:
+        """The samples at each end of one trial that the filter affects."""
         if self.cutoff is None:
-            return slice(0, len(self))
-        cut = int(np.ceil(PERIODS / (self.cutoff * sampling_interval(self.time))))
-        return slice(cut, len(self) - cut)
+            return 0
+        return int(np.ceil(PERIODS / (self.cutoff * sampling_interval(self.time))))
+
+    @property
+    def inner_lengths(self) -> tuple[int, ...]:
+        """The samples of each of several trials that the ends do not affect after the filter."""
+        return tuple(len(trial) - 2 * trial.margin for trial in self.trials) if self.lengths else ()
+
+    @property
+    def inner(self) -> np.ndarray:
+        """The samples (rows,) that the ends of trials do not affect after the filter; all without one."""
+        rows = np.split(np.arange(len(self)), np.cumsum(self.lengths)[:-1])
+        cuts = (trial.margin for trial in self.trials)
+        return np.concatenate([part[cut : len(part) - cut] for part, cut in zip(rows, cuts, strict=True)])
+
+    @property
+    def elapsed(self) -> np.ndarray:
+        """The times (N,) [s] of the samples, where trials follow each other without a pause."""
+        times = [self.trials[0].time]
+        for trial in self.trials[1:]:
+            times.append(times[-1][-1] + trial.time - trial.time[0])
+        return np.concatenate(times)
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """x (N, ...) of all samples, filtered forwards and backwards, in the inner samples.
 
-        Raises StateError where no samples are left.
+        Raises StateError where a trial has no samples left.
         """
         if self.cutoff is None:
             return x
-        if self.inner.stop - self.inner.start < LEAST_SAMPLES:
+        if self.lengths:
+            parts = zip(self.trials, np.split(x, np.cumsum(self.lengths)[:-1]), strict=True)
+            return np.concatenate([trial.filtered(part) for trial, part in parts])
+        if len(self) - 2 * self.margin < LEAST_SAMPLES:
             raise StateError(
                 f"{len(self)} samples are too few for a cutoff of {self.cutoff:g} Hz; give a longer record, "
                 "or a higher cutoff"
             )
-        return _low_pass(x, self.cutoff, sampling_interval(self.time))[self.inner]
+        cut = self.margin
+        return _low_pass(x, self.cutoff, sampling_interval(self.time))[cut : len(self) - cut]
+
+    def held_back(self, fraction: float) -> tuple[Measurements, Measurements | None]:
+        """The samples without and of this fraction at the end of each trial; of a trial in which the filter
+        would leave too few, none are held back.
+        """
+        train, test = [], []
+        for trial in self.trials:
+            count = len(trial) - round(fraction * len(trial))
+            if len(trial) - count < 2 * trial.margin + (LEAST_SAMPLES if trial.margin else 1):
+                count = len(trial)
+            train.append(trial[:count])
+            test += [trial[count:]] if count < len(trial) else []
+        if not self.lengths:
+            return train[0], test[0] if test else None
+        return Measurements.joined(train), Measurements.joined(test) if test else None
 
 
 @validated_arguments()

@@ -67,7 +67,8 @@ def estimate_forces(
     if model.is_linear:
         known, W = sampled.linearised(np.zeros(len(model.base)))
         measured = measured - samples.filtered(known)
-        return combine(estimate(samples.filtered(W), measured, estimator, loss, names))
+        lengths = samples.inner_lengths
+        return combine(estimate(samples.filtered(W), measured, estimator, loss, names, lengths))
     residuals = _Residuals(model, samples, sampled, measured, loss)
     found: list[LinearEstimate] = []
     errors: list[SolveError] = []
@@ -127,7 +128,8 @@ def _refined(
     for _ in range(ITERATIONS):
         f, J = residuals.sampled.linearised(theta)
         W, r = samples.filtered(J), measured - samples.filtered(f)
-        found = combine(estimate(W, r + W @ theta, estimator, residuals.loss, model.base.combinations))
+        found = combine(estimate(W, r + W @ theta, estimator, residuals.loss, model.base.combinations,
+                                 samples.inner_lengths))  # fmt: skip
         step = found.beta - theta
         deviation = np.sqrt(np.diag(found.covariance))
         rounding = ROUNDING * np.linalg.norm(measured) / np.linalg.norm(W.reshape(-1, len(theta)), axis=0)
