@@ -141,6 +141,19 @@ def test_the_command_writes_a_report_and_a_model(call, tmp_path):
     np.testing.assert_allclose(zw.inverse_dynamics(fitted, q, v, a), expected, rtol=0.05)
 
 
+def test_the_command_fits_several_files(call, tmp_path):
+    (tmp_path / "noted.csv").write_text(
+        "\n".join(
+            f"{line},{'note' if not k else 0}"
+            for k, line in enumerate((tmp_path / "data.csv").read_text().splitlines())
+        )
+    )
+    status, text = call("data.csv", "noted.csv", "--kind", "inertia", "--ignore", "note")
+    assert status == 0 and "2400 samples of 2 trials" in " ".join(text.split())
+    status, text = call("data.csv", "noted.csv", "--method", "simulation")
+    assert status == 1 and "fits one record; give one file" in " ".join(text.split())
+
+
 def test_a_file_that_cannot_hold_the_fitted_model_is_refused_before_the_fit(call, tmp_path, monkeypatch):
     """By default nothing is fitted that a URDF cannot hold; the written file is the fitted model."""
     status, text = call("data.csv", "--out", "new.urdf")
@@ -278,6 +291,8 @@ def test_files_are_read_strictly(tmp_path):
     for separator in (";", "\t"):
         path.write_text(text.replace(",", separator))
         np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
+    path.write_text("\n \n" + text)
+    np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path).tau, data.tau)
     path.write_text(text.replace(",", ";").replace(".", ","))
     with pytest.raises(
         LoadError, match=r"line 2: 'q_shoulder' is '.*,.*', which is no number; write a decimal point"
@@ -292,6 +307,12 @@ def test_files_are_read_strictly(tmp_path):
         ("\n", "\nx,1,2,3,4,5,6,7,8\n", "line 2: 'time' is 'x', which is no number"),
         ("\n", "\n1,2\n", "line 2 has 2 values; the header has 9 columns"),
         ("time,", "tau_shoulder_,", "column 'tau_shoulder_' is unknown"),
+        ("time,", ",", "column '' is unknown. pandas writes no such column with to_csv(..., index=False)"),
+        ("v_elbow", "switch", "column 'switch' is unknown. Leave it out by ignore=['switch']"),
+        ("time,", "# time,", "line 1 is a comment, '# time'; leave such lines out (numpy.savetxt writes"),
+        ("\n", "\n# 7 V\n", "line 2 is a comment, '# 7 V'; leave such lines out"),
+        ("\n", "\n0,1,2,3,,5,6,7,8\n", "which is no number; leave such lines out, or interpolate the value"),
+        ("\n", "\n0_1.01,1,2,3,4,5,6,7,8\n", "line 2: 'time' is '0_1.01', which is no number"),
     ):
         path.write_text(text.replace(old, new, 1))
         with pytest.raises(LoadError, match=re.escape(message)):

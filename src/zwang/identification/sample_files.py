@@ -13,7 +13,7 @@ from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import LoadError, StateError, did_you_mean
 from zwang.identification.measurements import Measurements, measurements
 from zwang.mechanism.mechanism import Mechanism
-from zwang.mechanism.type_validation import validated_arguments
+from zwang.mechanism.type_validation import short_repr, validated_arguments
 
 MOST_VALUES = 200_000_000  # of a file
 LONGEST_HEADER = 1_000_000  # characters
@@ -53,10 +53,12 @@ def read_csv(
     known = ["time", *(f"{kind}_{name}" for kind, names in wanted.items() for name in names)]
     for column in header:
         if column not in known:
-            question = did_you_mean(column, known)
+            remedy = did_you_mean(column, known) or f"Leave it out by ignore=[{short_repr(column)}]."
+            if not column:
+                remedy = "pandas writes no such column with to_csv(..., index=False); else give ignore=['']."
             raise LoadError(
-                f"{path}: column {column!r} is unknown.{' ' * bool(question)}{question} The columns of "
-                f"mechanism {m.name!r} are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+                f"{path}: column {column!r} is unknown. {remedy} The columns of mechanism {m.name!r} are "
+                f"{', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
             )
     at = {column: k for k, column in enumerate(header)}
     values: dict[str, np.ndarray] = {}
@@ -90,12 +92,14 @@ def _rows_of(path: Path, wanted: Callable[[str], bool]) -> tuple[list[str], np.n
     """The header and the numbers of a file, of the wanted columns. Raises LoadError with the line."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            separator = _separator(file.readline(LONGEST_HEADER))
+            header_line = next(filter(str.strip, iter(lambda: file.readline(LONGEST_HEADER), "")), "")
             file.seek(0)
-            lines = csv.reader(file, delimiter=separator)
-            columns = [column.strip() for column in next(lines, [])]
+            lines = csv.reader(file, delimiter=_separator(header_line))
+            named = ([column.strip() for column in line] for line in lines)
+            columns = next(filter(any, named), [])
             if not columns:
                 raise LoadError(f"{path} is empty; its first line must name the columns")
+            _check_comment(columns, f"{path}, line {lines.line_num}")
             if len(set(columns)) < len(columns):
                 twice = next(c for c in columns if columns.count(c) > 1)
                 raise LoadError(f"{path}: column {twice!r} occurs twice; leave one out")
@@ -113,6 +117,15 @@ def _rows_of(path: Path, wanted: Callable[[str], bool]) -> tuple[list[str], np.n
     return header, np.array(rows, dtype=float).reshape(len(rows), len(header))
 
 
+def _check_comment(line: list[str], where: str) -> None:
+    """Raises LoadError for a line that is a comment."""
+    if line[0].lstrip().startswith("#"):
+        raise LoadError(
+            f"{where} is a comment, {line[0].strip()[:40]!r}; leave such lines out (numpy.savetxt writes a "
+            "header without '#' with comments='')"
+        )
+
+
 def _separator(header: str) -> str:
     """The separator by which a header has the column of the time, or else most columns."""
 
@@ -125,6 +138,7 @@ def _separator(header: str) -> str:
 
 def _numbers(line: list[str], columns: list[str], chosen: set[str], where: str) -> list[float]:
     """The numbers of a line in the chosen columns. Raises LoadError."""
+    _check_comment(line, where)
     if len(line) != len(columns):
         raise LoadError(f"{where} has {len(line)} values; the header has {len(columns)} columns")
     found = []
@@ -132,8 +146,12 @@ def _numbers(line: list[str], columns: list[str], chosen: set[str], where: str) 
         if column not in chosen:
             continue
         try:
+            if "_" in text:  # which Python's numbers may contain
+                raise ValueError(text)
             found.append(float(text))
         except ValueError:
             remedy = "; write a decimal point" if "," in text else ""
+            if not text.strip():
+                remedy = "; leave such lines out, or interpolate the value"
             raise LoadError(f"{where}: {column!r} is {text[:40]!r}, which is no number{remedy}") from None
     return found
