@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
-from zwang.errors import SolveError
+from zwang.constraint.coordinate_projection import project_state
+from zwang.constraint.hard import velocity_level_rows_at
+from zwang.constraint.inverse_weights import inverse_weights
+from zwang.errors import SimulationWarning, SolveError, StateError
+from zwang.simulation.constraint_stage import largest_violations
 
 Y = (0, 1, 0)
 
@@ -52,3 +57,76 @@ def test_what_cannot_be_assembled_is_told_in_any_unit():
         long = m.replace(constraints=[zw.Distance("rod", ("b", (0, 0, 0)), ("c", (0, 0, 0)), 9.0 * unit)])
         with pytest.raises(SolveError, match=r"'rod'.*check the lengths"):
             zw.assemble(long, [1.2, -0.9, 1.9])
+
+
+def slider_crank(unit=1.0):
+    """A crank on a rod that is welded to a pivot on a slide."""
+    slide = zw.Body("x", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
+    pivot = zw.Body("p", zw.Revolute("p", axis=Y), "x", mass=0.1, inertia=(0.01 * unit**2,) * 3)
+    bodies = [bar("a", 0, "world", 1.0, unit), bar("b", 1.0, "a", 3.0, unit), slide, pivot]
+    weld = zw.Weld("w", "b", "p", position=(3.0 * unit, 0, 0))
+    return zw.Mechanism("slider-crank", bodies, gravity=(0, 0, -9.81 * unit), constraints=[weld])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
+def test_a_slide_is_assembled_in_any_unit(unit):
+    """The end of the rod is at the pivot: x = cos a + 3 cos(asin(sin a / 3))."""
+    q, _ = zw.assemble(slider_crank(unit), [0.5, -0.6, 3.5 * unit, 0.1], positions={"a": 0.5})
+    turned = np.arcsin(np.sin(0.5) / 3)
+    expected = [0.5, -0.5 - turned, np.cos(0.5) + 3 * np.cos(turned), -turned]
+    np.testing.assert_allclose(q / [1, 1, unit, 1], expected, atol=1e-9)
+
+
+def test_slides_are_assembled_from_any_distance():
+    for far in (70.0, 1e6):
+        at = zw.Holonomic("at", sp.Symbol("x") - far)
+        m = zw.Mechanism("hoist", [zw.Body("a", zw.Prismatic("x"), mass=1)], constraints=[at])
+        assert zw.assemble(m, [0.0])[0] == pytest.approx(far, rel=1e-14)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e3])
+def test_an_open_loop_has_no_linear_model_in_any_unit(unit):
+    m, q = four_bar(unit), np.array([1.2, -0.9, 1.9])
+    A, _, g = (np.asarray(x, float) for x in velocity_level_rows_at(m, q))
+    assert len(A) == 3 and 0.01 < np.abs(g).max() / unit < 0.1
+    with pytest.raises(StateError, match="'pin' is violated"):
+        zw.linearize(m, q)
+    assert largest_violations(m, q, np.zeros(3))[0].relative > 0.01
+    closed = zw.assemble(m, q)[0]
+    assert largest_violations(m, closed, np.zeros(3))[0].relative < 1e-11
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0])
+def test_contradicting_formulas_are_told_at_any_amplitude(unit):
+    """Of a point mass on a slide, whose description has no length."""
+    t, x = sp.symbols("t x")
+    drives = [zw.Holonomic(f"drive{k}", x - k * unit * sp.sin(t)) for k in (1, 2)]
+    m = zw.Mechanism("driven twice", [zw.Body("b", zw.Prismatic("x"), mass=1)], constraints=drives)
+    with pytest.warns(SimulationWarning):
+        run = zw.simulate(m, duration=0.02, step=0.01, integrator="rk4", compiled=False, progress=False)
+    assert run.status.all()
+    once = m.replace(constraints=drives[:1])
+    with pytest.warns(SimulationWarning, match="velocities at the start"):
+        run = zw.simulate(once, duration=0.02, step=0.01, integrator="rk4", compiled=False, progress=False)
+    np.testing.assert_allclose(run.q.values[0, -1], unit * np.sin(0.02), rtol=1e-12)
+
+
+def test_a_small_mechanism_is_trimmed_where_its_weight_does_no_work():
+    """As by virtual work, with a closed loop."""
+    m, start = four_bar(1e-6), zw.assemble(four_bar(1e-6), [1.2, -0.9, 1.9])[0]
+    found = zw.trim(m, start + 0.02)
+    assert largest_violations(m, found.q, np.zeros(3))[0].relative < 1e-8
+    expected = zw.robot.equilibrium(m, found.q, tolerance=1e-21)
+    assert expected.converged and expected.iterations <= 2
+    np.testing.assert_allclose(found.q, expected.q, atol=1e-7)
+
+
+def test_a_projection_is_the_same_in_other_units():
+    """To the bit, for units that are powers of two."""
+    q, found = zw.assemble(four_bar(), [1.2, -0.9, 1.9])[0] + [1e-3, -2e-3, 1e-3], []
+    for unit in (1.0, 2.0**-20):
+        m = four_bar(unit)
+        after = project_state(m, inverse_weights(m), q, np.array([0.3, 0.2, -0.1]))
+        assert not after.violated
+        found.append([*after.q, *after.v])
+    np.testing.assert_allclose(np.array(found[1], float), np.array(found[0], float), rtol=1e-13)

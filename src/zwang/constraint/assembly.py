@@ -7,19 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows
+from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, hard_constraints
+from zwang.constraint.row_sizes import row_sizes
 from zwang.dynamics.crba import crba
 from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.kinematics.poses import link_poses
+from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
 from zwang.mechanism.mechanism import Mechanism
 
-TOLERANCE = 1e-12  # [rad or m] of the violations,
-RELATIVE_TOLERANCE = 1e-9  # and relative to the lengths where these are smaller than 1 mm
+TOLERANCE = 1e-12  # of the violations, relative to the sizes of their rows
+VELOCITY_TOLERANCE = 1e-8  # [1/s] the same of the velocity residuals, and relative to their terms
 ROUNDING = 2e-15  # relative error of positions and coordinates, which no step makes smaller
 NEAR_ROUNDING = 1e3  # of violations that a message ascribes to rounding, relative to the tolerance
-ITERATIONS = 200  # of steps of limited length, from a start that may be far from assembled
-LARGEST_STEP = 0.3  # of any coordinate, in one iteration [rad or m]
+ITERATIONS = 200  # of steps of limited rotation, from a start that may be far from assembled
+LARGEST_ROTATION = 0.3  # [rad] of any coordinate, in one iteration
 RANK_TOLERANCE = 1e-10  # singular values of redundant rows, relative to the largest
 SHOWN_COORDINATES = 12  # coordinates in a message
 HELD_SPEED = "held speed "  # before the name of a row
@@ -48,10 +50,11 @@ def assemble_state(
 ) -> AssembledState:
     """A state near (q, v) that satisfies all hard constraints at the time t [s]; floats.
 
-    The configuration is found by Gauss-Newton steps on the configuration manifold, to 1e-12 rad or m, and to
-    rounding where the positions are large. The velocities are then
-    projected in the metric of the mass matrix, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Rows may be redundant.
-    held: coordinates that keep their value in q, and velocities that keep theirs; they are further rows.
+    The configuration is found by Gauss-Newton steps on the configuration manifold, to 1e-12 relative to the
+    sizes of the rows (see `row_sizes`), and to rounding where the positions are large. The velocities are
+    then projected in the metric of the mass matrix, v - M^-1 A^T (A M^-1 A^T)^+ (A v + a). Rows may be
+    redundant. held: coordinates that keep their value in q, and velocities that keep theirs; they are further
+    rows.
     Raises SolveError, naming the constraint with the largest violation, if the mechanism cannot be assembled
     from q, and ContradictionError if no velocities satisfy all constraints.
     """
@@ -64,35 +67,48 @@ def assemble_state(
         rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
         return _with_held_positions(rows, held.positions)
 
+    slides = list(translations(mechanism.tree))
     for _ in range(ITERATIONS):
         rows = rows_at(q)
         violation, J, _ = _position_violation(rows)
-        if (np.abs(violation) <= _tolerances(mechanism, q, J)).all():
+        if (np.abs(violation) <= _tolerances(mechanism, q, rows)).all():
             rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
             return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
-        # Gauss-Newton step dq = -J^+ g(q), limited in length
-        step = -np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ violation
+        # Gauss-Newton step dq = -J^+ g(q), of limited rotation, with translations relative to their sizes
+        sizes = np.array(displacement_sizes(mechanism, q), dtype=float)
+        step = -sizes * (np.linalg.pinv(J * sizes, rcond=RANK_TOLERANCE) @ violation)
         step[list(held.positions.values())] = 0.0  # but for rounding it is zero already
-        scale = min(1.0, LARGEST_STEP / max(np.abs(step).max(initial=0.0), LARGEST_STEP))
+        rotation = np.abs(np.delete(step, slides)).max(initial=0.0)
+        scale = min(1.0, LARGEST_ROTATION / max(rotation, LARGEST_ROTATION))
         before, q = q, np.array(integrate_configuration(mechanism.tree, q, step * scale), dtype=float)
         if np.array_equal(q, before):
             break
     raise _not_assembled(mechanism, start, q, t, held)
 
 
-def _tolerances(mechanism: Mechanism, q: np.ndarray, J: np.ndarray) -> np.ndarray:
-    """The violation (k,) that each holonomic row may keep: of its rows J (k, nv), and at least the rounding
-    errors of the positions and coordinates that enter it.
+def _tolerances(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
+    """The violation (k,) that each holonomic row may keep: of its size, and at least the rounding errors of
+    the positions and coordinates that enter it.
     """
-    sizes = np.ones(mechanism.nv)
-    for joint in mechanism.joints:
-        if joint.v.stop - joint.v.start == 1:
-            sizes[joint.v] = max(1.0, abs(q[joint.q.start]))
-    farthest = max(
-        (np.abs(np.asarray(p, float)).max() for _, p in link_poses(mechanism.tree, q)), default=0.0
-    )
-    lengths = farthest + np.abs(J) @ sizes
-    return min(TOLERANCE, RELATIVE_TOLERANCE * lengths.max(initial=0.0)) + ROUNDING * lengths
+    positions = [p for _, p in link_poses(mechanism.tree, q)]
+    farthest = max((np.abs(np.asarray(p, float)).max() for p in positions), default=0.0)
+    slides = translations(mechanism.tree)
+    values = np.ones(mechanism.nv)
+    for link in mechanism.tree.links:
+        if link.joint.kind != "ball":
+            values[link.v] = max(float(link.v.start not in slides), abs(q[link.q.start]))
+    _, J, _ = _position_violation(rows)
+    holonomic = [i for i, r in enumerate(rows.position) if r is not None]
+    sizes = np.asarray(_sizes(mechanism, q, rows), dtype=float)[holonomic]
+    return TOLERANCE * sizes + ROUNDING * (farthest + np.abs(J) @ values)
+
+
+def _sizes(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
+    """The sizes (k,) of rows for tolerances, of which those of held coordinates and velocities are last."""
+    displacements = displacement_sizes(mechanism, q)
+    sizes = row_sizes(mechanism, hard_constraints(mechanism), q, rows.A)
+    held = np.asarray(rows.A, dtype=float)[len(sizes) :] @ np.asarray(displacements, dtype=float)
+    return np.array(tolerance_factors([*sizes, *held]), dtype=float)
 
 
 def _with_held_positions(rows: VelocityLevelRows, positions: Mapping[str, int]) -> VelocityLevelRows:
@@ -150,8 +166,9 @@ def _admissible_velocities(
     correction = np.linalg.solve(L.T, np.linalg.pinv(whitened, rcond=RANK_TOLERANCE) @ (A @ v + a))
     v = v - correction
     residual = np.abs(A @ v + a)
-    if residual.max() > 1e-8 * (1 + np.abs(a).max()):
-        name = rows.names[int(residual.argmax())]
+    allowed = VELOCITY_TOLERANCE * (_sizes(mechanism, q, rows) + np.abs(A) @ np.abs(v) + np.abs(a))
+    if (residual > allowed).any():
+        name = rows.names[int((residual / allowed).argmax())]
         raise InconsistentConstraintsError(
             f"no velocities satisfy constraint {name!r} together with the others (residual "
             f"{residual.max():.3g}{_held_text(rows)}); "
@@ -172,10 +189,9 @@ def _not_assembled(
     mechanism: Mechanism, start: np.ndarray, q: np.ndarray, t: float, held: HeldValues
 ) -> SolveError:
     """The error that names the constraint with the largest violation."""
-    violation, J, names = _position_violation(
-        all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
-    )
-    ratios = np.abs(violation) / np.maximum(_tolerances(mechanism, q, J), np.finfo(float).tiny)
+    rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
+    violation, _, names = _position_violation(rows)
+    ratios = np.abs(violation) / np.maximum(_tolerances(mechanism, q, rows), np.finfo(float).tiny)
     worst = int(np.abs(violation).argmax())
     remedy = "start closer to an assembled configuration, or check the lengths"
     if ratios.max() < NEAR_ROUNDING:

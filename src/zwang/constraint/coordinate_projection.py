@@ -10,18 +10,20 @@ Ordinary Differential Equations II, Section VII.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
 from zwang.algebra.norms import by_precision, max_abs
-from zwang.constraint.hard import velocity_level_rows_at
+from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
 from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.row_sizes import row_sizes
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
+from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, while_loop
 
@@ -29,11 +31,11 @@ COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
 SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision
 TANGENT_COMPLIANCE = 1e-7  # for derivatives, whose rounding errors it makes smaller
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
-POSITION_TOLERANCE = 1e-11  # [rad or m] of the violation before the last iteration
-VELOCITY_TOLERANCE = 1e-7  # [rad/s or m/s] of the velocity residual before the last iteration
+POSITION_TOLERANCE = 1e-11  # of the violation before the last iteration, relative to the sizes of the rows
+VELOCITY_TOLERANCE = 1e-7  # [1/s] of the velocity residual before the last iteration, relative to them too
 TANGENT_ITERATIONS = 3  # for derivatives: q follows its constraints after one, v those at that q after two
-VIOLATION_LIMIT = 1e-5  # [rad or m, and the same a second] above which the constraints cannot be satisfied
-LARGEST_STEP = 0.3  # [rad or m] of any coordinate, in one iteration
+VIOLATION_LIMIT = 1e-5  # the same, and [1/s], above which the constraints cannot be satisfied
+LARGEST_ROTATION = 0.3  # [rad] of any coordinate, in one iteration
 
 
 class ProjectedState(NamedTuple):
@@ -47,8 +49,8 @@ class ProjectedState(NamedTuple):
 
 
 class _ProjectionState(NamedTuple):
-    """q, v; the largest violation and velocity residual before the last iteration; the number of
-    iterations.
+    """q, v; the largest violation and velocity residual before the last iteration, relative to the sizes of
+    their rows; the number of iterations.
     """
 
     q: Any
@@ -75,6 +77,7 @@ def project_state(
     possible. tangents: whether (q, v) are tangents, whose derivatives are to be projected too.
     """
     compliance = TANGENT_COMPLIANCE if tangents else COMPLIANCE
+    slides = translations(mechanism.tree)
 
     def unfinished(s: _ProjectionState) -> Any:
         off_constraints = logical_or(s.violation > POSITION_TOLERANCE, s.residual > VELOCITY_TOLERANCE)
@@ -87,17 +90,18 @@ def project_state(
         A, a, violation = velocity_level_rows_at(mechanism, s.q, t)
         correction = _corrector(mechanism, s.q, A, inverse_weights, compliance)
         residual = A @ s.v + a
+        sizes = tolerance_factors(row_sizes(mechanism, hard_constraints(mechanism), s.q, A))
         dq = correction(violation)
-        step_scale = minimum(1, divide(LARGEST_STEP, maximum(max_abs(dq), LARGEST_STEP)))
+        rotation = max_abs([x for k, x in enumerate(dq) if k not in slides])
+        step_scale = minimum(1, divide(LARGEST_ROTATION, maximum(rotation, LARGEST_ROTATION)))
         v = s.v + correction(residual)
         v = v + correction(A @ v + a)
         q = integrate_configuration(mechanism.tree, s.q, step_scale * dq)
-        return _ProjectionState(q, v, max_abs(violation), max_abs(residual), s.iterations + 1)
+        return _ProjectionState(q, v, _ratio(violation, sizes), _ratio(residual, sizes), s.iterations + 1)
 
     last = while_loop(unfinished, iterate, _ProjectionState(np.array(q), np.array(v), np.inf, np.inf, 0.0))
-    violated = logical_or(
-        last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + max_abs(last.v))
-    )
+    speed = _ratio(last.v, tolerance_factors(displacement_sizes(mechanism, last.q)))
+    violated = logical_or(last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + speed))
     return ProjectedState(last.q, last.v, violated)
 
 
@@ -109,6 +113,11 @@ def project_velocity(
     for _ in range(2):
         v = v + correction(A @ v + a)
     return v
+
+
+def _ratio(values: Any, sizes: Sequence[Any]) -> Any:
+    """The largest absolute value, relative to the sizes."""
+    return max_abs([x * divide(1, size) for x, size in zip(values, sizes, strict=True)])
 
 
 def _corrector(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,9 +26,11 @@ from zwang.constraint.hard import (
 from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
+from zwang.constraint.row_sizes import row_sizes
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
+from zwang.mechanism.lengths import tolerance_factors
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, equal, logical_not, where
 from zwang.simulation.applied_forces import time_dependent_parts
@@ -221,22 +224,34 @@ def held_velocity(model: ConstraintModel, q: Any, v: Any, t: Any, signs: Any) ->
     return project_velocity(model.mechanism, model.weights, q, v, A, np.array(a))
 
 
+class NamedViolation(NamedTuple):
+    """The violation of a constraint, or its velocity residual: its name, the absolute value [rad, m, a
+    second], and this relative to the size of the row for tolerances.
+    """
+
+    name: str = ""
+    amount: float = 0.0
+    relative: float = 0.0
+
+
 def largest_violations(
     mechanism: Mechanism, q: Any, v: Any, t: float = 0.0
-) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The largest violation of a hard constraint, and the largest velocity residual, each with the
-    constraint's name.
-
-    Violations in rad or m, residuals in rad/s or m/s; ("", 0.0) where there are no such constraints.
+) -> tuple[NamedViolation, NamedViolation]:
+    """The largest violation of a hard constraint, and the largest velocity residual, relative to the sizes of
+    the rows; zero where there are no such constraints.
     """
     if not hard_constraints(mechanism):
-        return ("", 0.0), ("", 0.0)
+        return NamedViolation(), NamedViolation()
     rows = all_velocity_level_rows(mechanism, q, v, t)
-    violations = [(n, abs(float(r))) for n, r in zip(rows.names, rows.position, strict=True) if r is not None]
-    residuals = [(n, abs(float(x))) for n, x in zip(rows.names, rows.A @ v + rows.a, strict=True)]
-    none = ("", 0.0)
-    return max(violations, default=none, key=_amount), max(residuals, default=none, key=_amount)
+    sizes = tolerance_factors(row_sizes(mechanism, hard_constraints(mechanism), q, rows.A))
+    positions = [0 if r is None else r for r in rows.position]
+    return _largest(rows.names, positions, sizes), _largest(rows.names, rows.A @ v + rows.a, sizes)
 
 
-def _amount(named: tuple[str, float]) -> float:
-    return named[1]
+def _largest(names: Sequence[str], values: Iterable[Any], sizes: Iterable[Any]) -> NamedViolation:
+    """The value that is the largest relative to its size."""
+    found = [
+        NamedViolation(name, abs(float(x)), abs(float(x)) / float(size))
+        for name, x, size in zip(names, values, sizes, strict=True)
+    ]
+    return max(found, key=lambda violation: violation.relative)

@@ -359,7 +359,7 @@ def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: Con
     total = rows.count
     generalised_force, forces = fori_loop(0, g.count, add, (np.zeros(nv), zeros(max(total, 1))))
     a = problem.a_free + g.M.solve_scaled(generalised_force)
-    inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(rows, a))
+    inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(problem.M, rows, a))
     inaccurate = logical_not(found.usable)
     force = scalar_array([forces[i] for i in range(len(rows))])
     return Solution(

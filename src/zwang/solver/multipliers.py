@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor, weighted_transpose
-from zwang.algebra.norms import by_precision, max_abs
+from zwang.algebra.norms import by_precision, max_abs, root_of_square
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -38,7 +38,7 @@ PENALTY_COMPLIANCE = 1e-5, 1e-3  # rho, relative to the inverse weight of a row
 TOLERANCE = 1e-11, 1e-7  # of the change of the forces, relative
 ROUNDING = 2e-15, 1e-6  # of a residual, relative to the terms that it is the sum of
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
-SMALLEST_REFERENCE = 1e-3  # the smallest reference acceleration that this is relative to
+SMALLEST_REFERENCE = 1e-3  # [rad/s^2, m/s^2] this is relative to the residual of such accelerations at least
 CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named among those that contradict
 
 
@@ -90,7 +90,7 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     initial = np.array(problem.a_free)
     start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref, 0.0, 0.0 > 1.0)
     last = while_loop(unfinished, iterate, start)
-    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(rows, last.a))
+    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(M, rows, last.a))
     return Solution(
         last.a,
         last.force,
@@ -102,32 +102,37 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     )
 
 
-def is_inconsistent(rows: Rows, a: Any) -> Any:
+def is_inconsistent(M: Any, rows: Rows, a: Any) -> Any:
     """Whether hard equalities contradict each other, from their residual at a least-squares solution a.
 
     The residual may also stem from a configuration slightly off the constraints; the bound
     `INCONSISTENT_RESIDUAL` is above such residuals.
     """
-    residuals, scale = _residuals(rows, a)
+    residuals, scale = _residuals(M, rows, a)
     return max_abs(residuals.values()) > INCONSISTENT_RESIDUAL * scale
 
 
-def inconsistent_constraints(rows: Rows, a: Any) -> tuple[list[str], float]:
+def inconsistent_constraints(M: Any, rows: Rows, a: Any) -> tuple[list[str], float]:
     """The names of hard equalities that are not satisfied at a, and the largest residual; on floats."""
-    residuals, scale = _residuals(rows, a)
+    residuals, scale = _residuals(M, rows, a)
     unsatisfied = {rows.names[i] for i, r in residuals.items() if abs(r) > CONSISTENCY_TOLERANCE * scale}
     return sorted(unsatisfied), float(max_abs(residuals.values()))
 
 
-def _residuals(rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
-    """J_i a - aref_i of every hard equality, and the largest sum of the absolute terms of one."""
+def _residuals(M: Any, rows: Rows, a: Any) -> tuple[dict[int, Any], Any]:
+    """J_i a - aref_i of every hard equality, and the largest sum of the absolute terms of one, at least of
+    accelerations of the size `SMALLEST_REFERENCE`.
+    """
     residuals: dict[int, Any] = {}
-    scale: Any = SMALLEST_REFERENCE
+    scale, inertia = 0, np.trace(M)
     for i, hard in enumerate(rows.hard):
         if hard and rows.kinds[i] == "equality":
             terms = [x * y for x, y in zip(rows.J[i], a, strict=True)]
             residuals[i] = sum(terms, start=0) - rows.aref[i]
-            scale = maximum(scale, absolute(rows.aref[i]) + sum((absolute(x) for x in terms), start=0))
+            # (J a)^2 <= (J M^-1 J^T) (a^T M a)
+            smallest = SMALLEST_REFERENCE * root_of_square(rows.inverse_weight[i] * inertia)
+            size = absolute(rows.aref[i]) + sum((absolute(x) for x in terms), start=0)
+            scale = maximum(scale, maximum(size, smallest))
     return residuals, scale
 
 

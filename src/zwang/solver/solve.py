@@ -102,7 +102,7 @@ def _reason(problem: GaussProblem, rows: Rows, found: Solution) -> SolveError | 
             "armature"
         )
     if found.inconsistent:
-        worst, size = inconsistent_constraints(rows, found.acceleration)
+        worst, size = inconsistent_constraints(problem.M, rows, found.acceleration)
         return InconsistentConstraintsError(
             f"the hard constraints {', '.join(worst)} contradict each other: no acceleration satisfies them "
             f"all (the largest residual is {size:.3g}); give one of them a softness, remove one, or start in "

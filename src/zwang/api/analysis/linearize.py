@@ -48,7 +48,7 @@ from zwang.simulation.constraint_stage import largest_violations
 from zwang.simulation.controls import control_names
 from zwang.simulation.impact_stage import has_hard_contacts
 
-CONSISTENT = 1e-6  # largest violation [rad, m] and velocity residual of a state with a linear model
+CONSISTENT = 1e-6  # largest violation and velocity residual of a state with a linear model, by size of a row
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
 SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
 DISPLACEMENT = 1e-3  # [rad or m] along the motion, over which A is compared
@@ -270,11 +270,11 @@ def _check_continuous(m: Mechanism) -> None:
 
 def _check_satisfied(m: Mechanism, q: np.ndarray, v: np.ndarray, time: float) -> None:
     """Raises StateError, with a constraint's name, for a state that violates the hard constraints."""
-    (name, violation), (other, residual) = largest_violations(m, q, v, time)
-    if violation > CONSISTENT:
-        text = f"constraint {name!r} is violated by {violation:.3g} in this state"
-    elif residual > CONSISTENT:
-        text = f"the velocities of this state violate {other!r} by {residual:.3g}"
+    position, velocity = largest_violations(m, q, v, time)
+    if position.relative > CONSISTENT:
+        text = f"constraint {position.name!r} is violated by {position.amount:.3g} in this state"
+    elif velocity.relative > CONSISTENT:
+        text = f"the velocities of this state violate {velocity.name!r} by {velocity.amount:.3g}"
     else:
         return
     raise StateError(

@@ -29,10 +29,12 @@ from zwang.constraint.hard import (
     depends_on_time,
     hard_constraints,
 )
+from zwang.constraint.row_sizes import row_sizes
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
 from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.lengths import tolerance_factors
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
@@ -59,9 +61,9 @@ class TrimPoint(NamedTuple):
 
 
 class _TrimState(NamedTuple):
-    """The unknowns, the residuals (accelerations a, rates of activations, violations of constraints, and the
-    velocities that they prescribe), and r with its Jacobian by the free unknowns: the residuals with L^T a in
-    the place of a, L L^T = M / mean inertia.
+    """The unknowns, the residuals (accelerations a, rates of activations, and, relative to the sizes of the
+    rows, violations of constraints and the velocities that they prescribe), and r with its Jacobian by the
+    free unknowns: the residuals with L^T a in the place of a, L L^T = M / mean inertia.
     """
 
     q: np.ndarray
@@ -229,7 +231,8 @@ class _TrimProblem(NamedTuple):
 
 def _constraint_residuals(m: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The violations of holonomic constraints and the velocities a(q, 0) that constraints prescribe at rest
-    (k,), in the order of `_constraint_texts`, and their derivatives (k, nv) by displacements.
+    (k,), in the order of `_constraint_texts`, and their derivatives (k, nv) by displacements; both relative
+    to the sizes of the rows (see `_row_factors`).
     """
     still = np.zeros(m.nv)
     rows = all_velocity_level_rows(m, q, still, 0.0)
@@ -238,7 +241,15 @@ def _constraint_residuals(m: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.n
     C, by_q = np.asarray(rows.A, float)[violated], np.zeros((0, m.nv))
     if moved:
         by_q = np.asarray(constraint_gradients(m, q, still, 0.0)[2], float)[moved]
-    return np.concatenate([of_position, np.asarray(rows.a, float)[moved]]), np.concatenate([C, by_q])
+    factors = _row_factors(m, q, rows)
+    residuals = np.concatenate([of_position, np.asarray(rows.a, float)[moved]])
+    return residuals / factors, np.concatenate([C, by_q]) / factors[:, None]
+
+
+def _row_factors(m: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
+    """The sizes for tolerances (k,) of the residuals of constraints."""
+    factors = np.array(tolerance_factors(row_sizes(m, hard_constraints(m), q, rows.A)), float)
+    return factors[[k for numbers in _numbers_of_residuals(m, rows) for k in numbers]]
 
 
 def _numbers_of_residuals(m: Mechanism, rows: VelocityLevelRows) -> tuple[list[int], list[int]]:
@@ -350,12 +361,15 @@ def _reason(problem: _TrimProblem, at: _TrimState) -> str:
     k = int(np.argmax(np.abs(at.residuals))) if at.is_finite else 0
     texts = [f"{name!r} keeps accelerating with" for name in m.speed_names]
     texts += [f"activation {name!r} keeps changing with" for name in activations(m)]
-    what = [*texts, *_constraint_texts(m, at.q)][k]
+    what, amount = [*texts, *_constraint_texts(m, at.q)][k], at.largest
+    if k >= len(texts):
+        rows = all_velocity_level_rows(m, at.q, np.zeros(m.nv), 0.0)
+        amount *= float(_row_factors(m, at.q, rows)[k - len(texts)])
     free = "no unknown is free" if not problem.free else f"{len(problem.free)} unknowns are free"
     remedy = "give another guess, or fix fewer coordinates and controls"
     if candidate_pairs(m) and not contacts(m, at.q, np.zeros(m.nv), np.zeros(m.nv)):
         remedy = "no contact is closed there: give a guess that touches what it is to rest on"
     return (
-        f"no equilibrium of {m.name!r} is found near the guess: {what} {at.largest:.3g} ({free})"
+        f"no equilibrium of {m.name!r} is found near the guess: {what} {amount:.3g} ({free})"
         f"{_saturated(problem, at)}; {remedy}"
     )

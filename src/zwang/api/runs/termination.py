@@ -32,7 +32,7 @@ from zwang.simulation.status import (
 )
 from zwang.simulation.step import StepResult, step, step_settings
 
-TOLERANCE = 1e-6  # violations [rad, m] and velocity residuals below it are not reported
+TOLERANCE = 1e-6  # violations and velocity residuals below it, by size of a row, are not reported
 CHECKED_WORLDS = 16  # worlds whose initial states are checked
 REPORTED_WORLDS, REPORTED_NUMBERS = 5, 12  # worlds that are reported one by one; elements of a state
 
@@ -47,18 +47,18 @@ def warn_of_violations(mechanism: Mechanism, initial: InitialState, plan: Simula
     """Warns of hard constraints that are violated in the initial state: their closing is an impact."""
     soon = "at once" if plan.stabilization == "projection" else f"within about {SETTLING_STEPS} steps"
     for w in range(min(initial.worlds, CHECKED_WORLDS) if mechanism.constraints else 0):
-        (name, violation), (other, residual) = largest_violations(
+        position, velocity = largest_violations(
             _of_world(mechanism, initial, w), initial.q[w], initial.v[w]
         )
-        if violation > TOLERANCE:
+        if position.relative > TOLERANCE:
             text = (
-                f"constraint {name!r} is violated by {violation:.3g} at the start of world {w}; "
-                f"it will close {soon}"
+                f"constraint {position.name!r} is violated by {position.amount:.3g} at the start of world "
+                f"{w}; it will close {soon}"
             )
-        elif residual > TOLERANCE:
+        elif velocity.relative > TOLERANCE:
             text = (
-                f"the velocities at the start of world {w} violate {other!r} by {residual:.3g}; "
-                f"they will change {soon}"
+                f"the velocities at the start of world {w} violate {velocity.name!r} by "
+                f"{velocity.amount:.3g}; they will change {soon}"
             )
         else:
             continue
@@ -129,16 +129,12 @@ def _reason(
     if failure == OUT_OF_BOUNDS and int(repeated.status) in (NONE, OUT_OF_BOUNDS, NOT_CONVERGED):
         return _largest_velocity(one, plan, at, repeated.state)
     failure = max(failure, int(repeated.status)) if failure == OUT_OF_BOUNDS else failure
-    (name, violation), (other, residual) = largest_violations(
-        one, repeated.state.q, repeated.state.v, t + plan.step
-    )
+    position, velocity = largest_violations(one, repeated.state.q, repeated.state.v, t + plan.step)
     named = ""
-    if max(violation, residual) > TOLERANCE:
-        named = (
-            f": {name!r} stays violated by {violation:.3g}"
-            if violation > TOLERANCE
-            else f": the velocities violate {other!r} by {residual:.3g}"
-        )
+    if position.relative > TOLERANCE:
+        named = f": {position.name!r} stays violated by {position.amount:.3g}"
+    elif velocity.relative > TOLERANCE:
+        named = f": the velocities violate {velocity.name!r} by {velocity.amount:.3g}"
     reason = FAILURE_REASONS[failure]
     return f"{reason.description}{named}; {reason.remedy} ({_state_text(one, at)})"
 
