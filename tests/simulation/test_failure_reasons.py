@@ -216,6 +216,17 @@ def test_a_failed_world_is_not_stepped_again():
         assert np.isnan(run.q.values[1, 4:]).all()
 
 
+def test_astronomical_distances_in_metres_are_within_bounds():
+    """1 AU at the speed of the earth; a coordinate beyond its bound is told by name."""
+    far = zw.simulate(slide(), [1.5e11], [3e4], duration=2.0, step=1.0, compiled=False, progress=False)
+    assert not far.status.any() and far.q.values[0, -1, 0] == 1.5e11 + 6e4
+    case = (slide(), [2e20], [1.0], {"duration": 2.0, "step": 1.0, "compiled": False})
+    run_of(case, r"coordinate 'x' left its bound of 1e\+20 m .*larger unit")
+    wheel = zw.Mechanism("w", [zw.Body("b", zw.Revolute("turn"), mass=1, inertia=(1, 1, 1))])
+    case = (wheel, [2e10], [1.0], {"duration": 2.0, "step": 1.0, "compiled": False})
+    run_of(case, r"coordinate 'turn' left its bound of 1e\+10 rad .*whole revolutions")
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_solver_that_does_not_converge(monkeypatch, compiled):
     """Newton's method has one iteration: the world beyond its limits, where dry friction reaches its bound in

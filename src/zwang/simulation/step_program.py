@@ -5,7 +5,7 @@ The step of a simulation, of `zw.Worlds`, of a compiled mechanism and of exporte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,7 +15,9 @@ import numpy as np
 from zwang.constraint.rows import WarmStart
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
+from zwang.mechanism.lengths import translations
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.tree import Tree
 from zwang.scalar import (
     absolute,
     cond,
@@ -37,7 +39,8 @@ from zwang.simulation.status import INVALID_CONTROL, NONE, OUT_OF_BOUNDS, status
 from zwang.simulation.step import Stage, StepResult, StepSettings, state_derivative, step, step_settings
 from zwang.simulation.step_outputs import step_outputs
 
-BOUND = 1e10  # MuJoCo's mjMAXVAL: larger coordinates and velocities are a failure
+BOUND = 1e10  # MuJoCo's mjMAXVAL: larger velocities and angles are a failure
+FARTHEST = 1e20  # [m] the same of translations, which no such velocity reaches in 300 years
 
 
 class CarriedState(Protocol):
@@ -148,7 +151,7 @@ class StepProgram:
             after = step(settings, state, control, t, start, sleep=sleep, impacts=self.logs_impacts)
             if status is None:
                 return _with_motion(settings, state, control, t, after) if self.outputs else after
-            return _checked(after, control, stage is not None)
+            return _checked(self.mechanism.tree, after, control, stage is not None)
 
         def unchanged() -> StepResult:
             last = None if stage is None else Stage(t, state, np.zeros(0 if model is None else len(v)))
@@ -214,10 +217,10 @@ def _with_motion(
     return result._replace(motion=start.motion)
 
 
-def _checked(after: StepResult, control: Any, with_stage: bool) -> StepResult:
+def _checked(tree: Tree, after: StepResult, control: Any, with_stage: bool) -> StepResult:
     """A result whose status tells of an invalid control and of a state out of bounds too, without motions."""
     invalid = status_if(logical_not(are_finite(control)), INVALID_CONTROL)
-    out_of_bounds = status_if(logical_not(in_bounds(after.state)), OUT_OF_BOUNDS)
+    out_of_bounds = status_if(logical_not(in_bounds(tree, after.state)), OUT_OF_BOUNDS)
     last = _last_stage(after) if with_stage else None
     status = worst_status([after.status, invalid, out_of_bounds])
     return after._replace(status=status, motion=None, motions=(), last_stage=last)
@@ -262,18 +265,25 @@ def _advance_stage(stage: Any, after: StepResult, control: Any, runs: Any) -> np
     return where(logical_and(runs, equal(after.status, NONE)), new, stage)
 
 
-def in_bounds(state: State) -> Any:
-    """Whether all coordinates and velocities are finite and below the bound."""
-    return _all_below(np.concatenate([state.q, state.v]), BOUND)
+def coordinate_bounds(tree: Tree) -> np.ndarray:
+    """The bound (nq,) of the absolute value of each coordinate."""
+    slides = set(translations(tree).values())
+    return np.array([FARTHEST if i in slides else BOUND for i in range(tree.nq)])
+
+
+def in_bounds(tree: Tree, state: State) -> Any:
+    """Whether all coordinates and velocities are finite and below their bounds."""
+    bounds = [*coordinate_bounds(tree), *[BOUND] * len(state.v)]
+    return _all_below(np.concatenate([state.q, state.v]), bounds)
 
 
 def are_finite(values: Any) -> Any:
     """Whether no element is NaN or infinite."""
-    return _all_below(values, np.inf)
+    return _all_below(values, [np.inf] * len(values))
 
 
-def _all_below(values: Any, bound: float) -> Any:
+def _all_below(values: Any, bounds: Sequence[float]) -> Any:
     below: Any = True
-    for value in values:
+    for value, bound in zip(values, bounds, strict=True):
         below = logical_and(less(absolute(value), bound), below)
     return below

@@ -65,7 +65,7 @@ from zwang.simulation.status import (
     worst_status,
 )
 from zwang.simulation.step import StateDerivative, state_derivative, step_settings
-from zwang.simulation.step_program import BOUND, are_finite
+from zwang.simulation.step_program import BOUND, are_finite, coordinate_bounds
 
 CONTINUOUS = (
     "rk4"  # the fixed-step integrator without implicit terms: its derivative is that of continuous time
@@ -245,12 +245,14 @@ def _one_world(
     count = len(coulomb_frictions(mechanism))
     integration.modes = FrictionModes(integration.friction, count, h) if count else None
     projects = settings.stabilization == "projection" and (count or hard_constraints(mechanism))
+    others = len(initial.v[w]) + len(initial.z[w])
+    bounds = np.concatenate([coordinate_bounds(tree), np.full(others, BOUND)])
     try:
         solution = integrate_error_controlled(
             integration.derivative, np.concatenate([initial.q[w], initial.v[w], initial.z[w]]),
             settings.times, integrator,
             discontinuities=_jumps(control, w, settings),
-            is_admissible=lambda y: bool((np.abs(y) < BOUND).all()), tick=integration.count,
+            is_admissible=lambda y: bool((np.abs(y) < bounds).all()), tick=integration.count,
             project=integration.projected if projects else None, modes=integration.modes,
             jacobian=integration.jacobian, events=events.of_integration(),
         )  # fmt: skip

@@ -16,6 +16,7 @@ from zwang.dynamics.crba import crba
 from zwang.errors import SimulationWarning, SolveError
 from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.integrator.fixed_step import State
+from zwang.mechanism.lengths import translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import largest_violations
@@ -31,6 +32,7 @@ from zwang.simulation.status import (
     TERMINAL_EVENT,
 )
 from zwang.simulation.step import StepResult, step, step_settings
+from zwang.simulation.step_program import BOUND, coordinate_bounds
 
 TOLERANCE = 1e-6  # violations and velocity residuals below it, by size of a row, are not reported
 CHECKED_WORLDS = 16  # worlds whose initial states are checked
@@ -47,9 +49,7 @@ def warn_of_violations(mechanism: Mechanism, initial: InitialState, plan: Simula
     """Warns of hard constraints that are violated in the initial state: their closing is an impact."""
     soon = "at once" if plan.stabilization == "projection" else f"within about {SETTLING_STEPS} steps"
     for w in range(min(initial.worlds, CHECKED_WORLDS) if mechanism.constraints else 0):
-        position, velocity = largest_violations(
-            _of_world(mechanism, initial, w), initial.q[w], initial.v[w]
-        )
+        position, velocity = largest_violations(_of_world(mechanism, initial, w), initial.q[w], initial.v[w])
         if position.relative > TOLERANCE:
             text = (
                 f"constraint {position.name!r} is violated by {position.amount:.3g} at the start of world "
@@ -127,7 +127,7 @@ def _reason(
     except SolveError as error:
         return f"{error} ({_state_text(one, at)})"
     if failure == OUT_OF_BOUNDS and int(repeated.status) in (NONE, OUT_OF_BOUNDS, NOT_CONVERGED):
-        return _largest_velocity(one, plan, at, repeated.state)
+        return _out_of_bounds(one, plan, at, repeated.state)
     failure = max(failure, int(repeated.status)) if failure == OUT_OF_BOUNDS else failure
     position, velocity = largest_violations(one, repeated.state.q, repeated.state.v, t + plan.step)
     named = ""
@@ -149,8 +149,19 @@ def _repeated_step(
         )
 
 
-def _largest_velocity(one: Mechanism, plan: SimulationSettings, at: State, after: State) -> str:
-    """The joint with the largest velocity, or the one without inertia."""
+def _out_of_bounds(one: Mechanism, plan: SimulationSettings, at: State, after: State) -> str:
+    """The coordinate beyond its bound, or the joint with the largest velocity, or the one without inertia."""
+    bounds = coordinate_bounds(one.tree)
+    beyond = np.flatnonzero(np.abs(np.asarray(after.q, dtype=float)) >= bounds)
+    if len(beyond) and (np.abs(np.asarray(after.v, dtype=float)) < BOUND).all():
+        i = int(beyond[0])
+        unit, remedy = "rad", "start from the same angle without its whole revolutions"
+        if i in translations(one.tree).values():
+            unit, remedy = "m", "use a larger unit of length"
+        return (
+            f"the coordinate {one.coordinate_names[i]!r} left its bound of {bounds[i]:.3g} {unit} (before: "
+            f"{at.q[i]:.3g}); {remedy}, or check the forces that act on that joint"
+        )
     moved = np.diag(np.asarray(crba(one.tree, at.q), dtype=float))
     if not moved.all():
         name = one.speed_names[int(np.argmin(moved))]
