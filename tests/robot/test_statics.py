@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import zwang as zw
+from tests.constraint.test_units_of_length import slider_crank
 from tests.mechanisms import random_mechanism
 from tests.robot import dh
 from tests.robot.test_inverse_kinematics import four_bar
@@ -274,6 +275,36 @@ def test_a_soft_torsion_spring_is_stable_and_a_turn_about_the_vertical_neutral()
     swing = np.sqrt(G * 0.5 / (0.25 + 0.01))
     assert hanging.stable is None
     np.testing.assert_allclose(hanging.frequencies, [0, swing, swing], rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e3])
+def test_an_oblique_spring_in_any_unit_of_length(unit):
+    """V = k (l - l0)^2 / 2 + m g x with l^2 = L^2 + x^2, so that K = V''."""
+    k, rest, weight = 10.0, 0.9, 0.981
+    spring = zw.PointSpring(("b", (0, 0, 0)), ("world", (unit, 0, 0)), stiffness=k, length=rest * unit)
+    slide = zw.Body("b", zw.Prismatic("x", axis=(0, 0, 1)), mass=1)
+    m = zw.Mechanism("spring", [slide], gravity=(0, 0, -weight * unit), forces=[spring])
+    found = zw.robot.equilibrium(m, [0.05 * unit], tolerance=1e-12 * unit)
+    x = found.q[0] / unit
+    length = np.hypot(1, x)
+    assert found.converged and found.stable
+    assert k * x * (1 - rest / length) == pytest.approx(-weight, rel=1e-10)
+    K = k * (1 - rest / length) + k * rest * x * x / length**3
+    np.testing.assert_allclose(found.stiffness, [[K]], rtol=1e-12)
+    np.testing.assert_allclose(found.frequencies, [np.sqrt(K)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e3, 1e6])
+def test_a_welded_slider_crank_has_one_degree_of_freedom_in_any_unit(unit):
+    expected = zw.robot.equilibrium(slider_crank(), zw.assemble(slider_crank(), [0.5, -0.6, 3.5, 0.1])[0])
+    m, sizes = slider_crank(unit), np.array([1, 1, unit, 1])
+    q, _ = zw.assemble(m, [0.5, -0.6, 3.5 * unit, 0.1])
+    found = zw.robot.equilibrium(m, q, tolerance=1e-9 * unit**2 / max(1, unit))
+    assert found.converged and found.stable and found.velocity_transformation.shape == (4, 1)
+    np.testing.assert_allclose(found.q / sizes, expected.q, atol=1e-8)
+    np.testing.assert_allclose(found.frequencies, expected.frequencies, rtol=1e-8)
+    with pytest.raises(zw.errors.StateError, match="'slider-crank' by"):
+        zw.robot.payload(m, q + np.array([0.1, 0, 0, 0]), "p", {"a": 1.0})
 
 
 def column_with_follower_force(load):

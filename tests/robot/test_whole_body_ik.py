@@ -111,6 +111,27 @@ def test_equal_weights_compromise_by_their_ratio():
     assert found.reason == "stationary" and "compete" in found.explain()
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("kind", ["arm", "gantry"])
+def test_targets_are_reached_in_any_unit_of_length(kind, unit):
+    """By both searches for inverse kinematics, to a tolerance of 1e-9 of the arm."""
+    axes, bodies = {"arm": [(0, 0, 1), (0, 1, 0), (0, 1, 0)], "gantry": np.eye(3)}[kind], []
+    for k, axis in enumerate(axes):
+        limits = (-2 * unit, 2 * unit)
+        joint = zw.Revolute(f"j{k}", axis) if kind == "arm" else zw.Prismatic(f"j{k}", axis, limits=limits)
+        position = (0.5 * unit if kind == "arm" and k else 0, 0, 0)
+        bodies.append(zw.Body(f"b{k}", joint, f"b{k - 1}" if k else "world", position, mass=1))
+    m = zw.Mechanism(kind, bodies, frames=[zw.Frame("tip", "b2", (0.5 * unit, 0, 0))])
+    target, start = np.array([0.7, 0.274, 0.504]) * unit, np.full(3, 0.1 if kind == "arm" else 0.1 * unit)
+    task = FrameTask("tip", weight=(1, 1, 1, 0, 0, 0))
+    for found in (
+        whole_body_ik(m, task, [target], start, tolerance=1e-9 * unit, compiled=False),
+        zw.robot.solve_ik(m, "tip", target, q0=start, tolerance=1e-9 * unit, compiled=False),
+    ):
+        assert found.converged
+        assert np.abs(zw.frame_pose(m, found.q, "tip").p - target).max() < 1e-9 * unit
+
+
 def test_an_obstacle_is_avoided():
     """A planar arm reaches beside a sphere without touching it; a target inside is told."""
 

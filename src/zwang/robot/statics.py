@@ -8,23 +8,31 @@ Source: Fu, ME331 Robot Modeling and Control, Section 11, "Holonomic Constraints
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eig
 
+from zwang.algebra.dual_control_flow import parts, tangent_array, tangents
 from zwang.api.arguments import validation
 from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba
 from zwang.dynamics.generalised_forces import passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.errors import DescriptionError, ShapeError, StateError
+from zwang.kinematics.configuration import configuration_rate
 from zwang.kinematics.jacobians import frame_jacobian, placement_jacobian
 from zwang.kinematics.poses import link_poses
+from zwang.mechanism.lengths import (
+    displacement_sizes,
+    largest_length,
+    tolerance_factors,
+    translations,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.mechanism.type_validation import validated_arguments
@@ -33,24 +41,20 @@ from zwang.robot.inverse_kinematics.levenberg_marquardt import (
     LoopConstraints,
     Problem,
     error_jacobian,
-    errors_of,
 )
 from zwang.robot.limited_motors import LimitedMotors
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.manipulability import ManipulabilityEllipsoid
-from zwang.robot.velocity_transformation import null_space
+from zwang.robot.velocity_transformation import rows_of_loops
 
 FrameLoad = tuple[str, Sequence[float]]
 
-DIFFERENCE_STEP = 1e-6  # [rad, m] of central differences
-LARGEST_STEP = 0.3  # [rad, m] of one iteration towards an equilibrium
-FORCE_ROUNDING = 2e-14  # of forces, relative to the sum of the absolute values of their terms
-WEIGHT_ROUNDING = 1e-10  # of the stiffness of weights, relative to weight times lever
-STEP_FACTOR = 100  # errors of the stiffness, relative to its change with the double step of differences
+LARGEST_ROTATION = 0.3  # [rad] of one iteration towards an equilibrium; translations by their sizes at most
+STIFFNESS_ROUNDING = 1e-10  # of the stiffness, relative to its terms, and to weight times lever
 EIGENVALUE_ROUNDING = 1e-14  # relative to the largest eigenvalue
 RANK = 1e-9
-CLOSURE_TOLERANCE = 1e-10
-LARGEST_VIOLATION = 1e-6  # [m, rad] of couplings and loops at a given configuration
+CLOSURE_TOLERANCE = 1e-10  # of the sizes of the rows
+LARGEST_VIOLATION = 1e-6  # of couplings and loops at a given configuration, by size
 LEAST_LEVER = 1e-12  # [m] forces with smaller moments do not load the motors
 
 
@@ -88,7 +92,8 @@ def holding_torques(mechanism: Mechanism, q: ArrayLike, loads: Sequence[FrameLoa
     loads, and `payload` what the motors can hold.
     """
     m = validation.numeric_mechanism(mechanism)
-    return -_generalised_forces(m, validation.configuration(m, q), loads, np.zeros(m.nv))
+    q = validation.configuration(m, q)
+    return -_floats(_applied_forces(m, q, loads, np.zeros(m.nv))).sum(axis=0)
 
 
 @renamed_attributes(
@@ -191,7 +196,7 @@ def payload(
 
     Raises DescriptionError if there are no torque limits at all, and for a constraint of velocities or one
     that depends on the time; StateError for negative limits, and where q violates a coupling, a loop or a
-    formula by more than 1e-6 m or rad.
+    formula by more than 1e-6, relative to the size of its row (see `zwang.constraint.row_sizes`).
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
@@ -208,8 +213,8 @@ class Equilibrium:
     converged: whether `residual` [N m, N], the largest remaining generalised force, is within the tolerance.
     stable: whether small vibrations, without damping, stay small: the omega^2 of K x = omega^2 M x are real
     and positive. With a potential, that is its strict minimum. False if one is negative (divergence) or a
-    pair is complex (flutter), None if the stiffness does not decide, to the error of the differences by which
-    it is found: if it is singular, or, without a potential, if two omega^2 are equal.
+    pair is complex (flutter), None if the stiffness does not decide, to 1e-10 of its terms: if it is
+    singular, or, without a potential, if two omega^2 are equal.
     stiffness (k, k): K, derivative of the generalised forces along the allowed displacements, with opposite
     sign. It is not symmetric where forces have no potential, such as forces in the axes of a body, and
     moments on bodies that turn about several axes. velocity_transformation (nv, k): v = B u, whose columns
@@ -266,14 +271,14 @@ def equilibrium(
     system = _StaticSystem.of(m, loads, tau)
     q = system.closed(_floats(system.problem.coordinates.completed(q)))
     for iteration in range(iterations + 1):
-        N, force, K = system.linearised(q)
-        residual = float(np.abs(force).max()) if len(force) else 0.0
+        at = system.linearised(q)
+        residual = float(np.abs(at.force).max(initial=0.0))
         if residual <= tolerance or iteration == iterations or not np.isfinite(residual):
             break
-        step = N @ _newton_step(K, force)
-        step *= min(1.0, LARGEST_STEP / max(np.abs(step).max(), 1e-300))
+        step = at.N @ _newton_step(at.K, at.force)
+        step *= min(1.0, 1 / max(np.abs(step / system.largest_step(q)).max(), 1e-300))
         q = system.closed(system.stepped(q, step))
-    return _equilibrium(system, q, residual, tolerance, N, K, iteration)
+    return _equilibrium(system, q, at, residual, tolerance, iteration)
 
 
 def _newton_step(K: np.ndarray, force: np.ndarray) -> np.ndarray:
@@ -286,6 +291,17 @@ def _newton_step(K: np.ndarray, force: np.ndarray) -> np.ndarray:
     if np.abs(K - K.T).max() > np.abs(force).max() and np.linalg.eigvals(K).real.min() > least:
         return np.linalg.solve(K, force)
     return axes @ ((axes.T @ force) / np.maximum(np.abs(values), least))
+
+
+class _LinearisedForces(NamedTuple):
+    """N (free, k): the allowed displacements. force (k,): N^T F. K (k, k): the stiffness. terms (k, k): the
+    sum of the absolute values of its terms, those of gravity, loads, springs and loops.
+    """
+
+    N: np.ndarray
+    force: np.ndarray
+    K: np.ndarray
+    terms: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -302,95 +318,103 @@ class _StaticSystem:
         names = tuple(body.name for body in m.bodies)
         loops: LoopConstraints | None = loop_constraints_for(m, names)[0]
         return _StaticSystem(
-            m, loads, torques, Problem((), coordinates_for(m, names), 1.0, loops, bounded=False)
+            m,
+            loads,
+            torques,
+            Problem((), coordinates_for(m, names), float(largest_length(m)), loops, bounded=False),
         )
 
     def stepped(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """q after a displacement u of the independent coordinates."""
         return _floats(self.problem.coordinates.stepped(q, u, bounded=False))
 
-    def B(self, q: np.ndarray) -> np.ndarray:
-        """The velocity transformation (nv, free) of the joint couplings."""
-        return _floats(self.problem.coordinates.columns(np.eye(self.m.nv), q))
+    def largest_step(self, q: np.ndarray) -> np.ndarray:
+        """The largest displacement (free,) of an iteration."""
+        free = list(self.problem.coordinates.free)
+        sizes = np.array(displacement_sizes(self.m, q), dtype=float)
+        rotations = np.delete(np.arange(self.m.nv), list(translations(self.m.tree)))
+        sizes[rotations] = LARGEST_ROTATION
+        return sizes[free]
 
-    def force(self, q: np.ndarray) -> np.ndarray:
-        """B^T Q."""
-        return self.B(q).T @ _generalised_forces(self.m, q, self.loads, self.torques)
+    def B(self, q: Any) -> np.ndarray:
+        """The velocity transformation (nv, free) of the joint couplings; on any scalar."""
+        return self.problem.coordinates.columns(np.eye(self.m.nv), q)
 
-    def loops(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The violation of the loop constraints, and its Jacobian."""
-        free = len(self.problem.coordinates.free)
+    def forces(self, q: Any) -> np.ndarray:
+        """See `_applied_forces`."""
+        return _applied_forces(self.m, q, self.loads, self.torques)
+
+    def loop_forces(self, q: Any, lam: np.ndarray) -> np.ndarray:
+        """A^T lambda (free,); on any scalar."""
         if self.problem.loops is None:
-            return np.zeros(0), np.zeros((0, free))
-        poses = link_poses(self.m.tree, q)
-        return -_floats(errors_of(self.problem, poses, q, ()).e), _floats(
-            error_jacobian(self.problem, poses, q)
-        )
+            return np.zeros(len(self.problem.coordinates.free))
+        return error_jacobian(self.problem, link_poses(self.m.tree, q), q).T @ lam
 
     def allowed(self, q: np.ndarray) -> np.ndarray:
         """The displacements (nv, k) that couplings and loops allow, in columns. Raises StateError where q
         violates these.
         """
-        g, A = self.loops(q)
-        violation = max(np.abs(q - _floats(self.problem.coordinates.completed(q))).max(initial=0),
-                        np.abs(g).max(initial=0))  # fmt: skip
-        if violation > LARGEST_VIOLATION:
+        rows = rows_of_loops(self.problem, q)
+        deviation = np.abs(q - _floats(self.problem.coordinates.completed(q)))
+        factors = np.ones(len(q))
+        for k, i in translations(self.m.tree).items():
+            factors[i] = tolerance_factors(displacement_sizes(self.m, q))[k]
+        if max(rows.violation, (deviation / factors).max(initial=0)) > LARGEST_VIOLATION:
+            violation = max(deviation.max(initial=0), np.abs(rows.g).max(initial=0))
             raise StateError(
                 f"q violates a coupling, loop or formula of mechanism {self.m.name!r} by {violation:.3g} m "
                 "or rad; satisfy it first, with solve_ik or equilibrium, or a hard one with assemble"
             )
-        return self.B(q) @ null_space(A)
+        return _floats(self.B(q)) @ rows.null_space
 
     def closed(self, q: np.ndarray) -> np.ndarray:
         """q with closed loops, by Gauss-Newton iterations. Raises DescriptionError if they do not close."""
         for _ in range(50):
-            g, A = self.loops(q)
-            if not len(g) or np.abs(g).max() < CLOSURE_TOLERANCE:
+            rows = rows_of_loops(self.problem, q)
+            if rows.violation < CLOSURE_TOLERANCE:
                 return q
-            q = self.stepped(q, -np.linalg.pinv(A, rcond=RANK) @ g)
+            q = self.stepped(q, rows.correction)
         raise DescriptionError(
             f"the constraints of mechanism {self.m.name!r} are not satisfied near the start; give another q0"
         )
 
-    def linearised(
-        self, q: np.ndarray, step: float = DIFFERENCE_STEP
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The null space N of the loop constraints, the force N^T B^T Q, and the stiffness.
-
-        The stiffness is computed by central differences with the step [rad, m].
-        """
-        _, A = self.loops(q)
-        F = self.force(q)
-        N = null_space(A)
+    def linearised(self, q: np.ndarray) -> _LinearisedForces:
+        """The forces along the allowed displacements, and their derivatives by dual numbers."""
+        rows, B = rows_of_loops(self.problem, q), _floats(self.B(q))
+        F, N = B.T @ _floats(self.forces(q)).sum(axis=0), rows.null_space
         # the loop forces in equilibrium, A^T lambda = -F
-        lam = np.linalg.lstsq(A.T, -F, rcond=RANK)[0] if len(A) else np.zeros(0)
+        lam = np.linalg.lstsq(rows.A.T, -F, rcond=RANK)[0] if len(rows.A) else np.zeros(0)
 
-        def balance(u: np.ndarray) -> np.ndarray:
-            x = self.stepped(q, u)
-            return self.force(x) + self.loops(x)[1].T @ lam
+        def balance(x: Any) -> np.ndarray:
+            B = self.B(x)
+            return np.array([*(B.T @ f for f in self.forces(x)), self.loop_forces(x, lam)])
 
-        columns = [(balance(step * n) - balance(-step * n)) / (2 * step) for n in N.T]
-        K = -N.T @ np.stack(columns, axis=1) if columns else np.zeros((0, 0))
-        return N, N.T @ F, K
+        terms = [self._derivative(balance, q, B @ n) for n in N.T]
+        K = np.stack(terms, axis=-1) if terms else np.zeros((4, len(F), 0))  # (4, free, k)
+        return _LinearisedForces(N, N.T @ F, -N.T @ K.sum(axis=0), np.abs(N).T @ np.abs(K).sum(axis=0))
+
+    def _derivative(self, function: Callable[[Any], np.ndarray], q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The derivative of an array function of the configuration along the velocities v (nv,)."""
+        with tangents():
+            found = function(tangent_array(q, configuration_rate(self.m.tree, q, v)))
+            return np.vectorize(lambda x: float(parts(x)[1]), otypes=[float])(found)
 
 
 def _equilibrium(
     system: _StaticSystem,
     q: np.ndarray,
+    at: _LinearisedForces,
     residual: float,
     tolerance: float,
-    N: np.ndarray,
-    K: np.ndarray,
     iterations: int,
 ) -> Equilibrium:
     """The equilibrium with its stability, and its natural frequencies from K x = omega^2 M x."""
-    B = system.B(q) @ N
+    B, K = _floats(system.B(q)) @ at.N, at.K
     M = B.T @ _floats(crba(system.m.tree, q)) @ B
     L = np.linalg.inv(np.linalg.cholesky(M)) if len(M) else M
-    other = system.linearised(q, 2 * DIFFERENCE_STEP)[2]
-    E = _stiffness_errors(system, q, B, other - K)
+    E = STIFFNESS_ROUNDING * (at.terms + _weight_terms(system, q, B))
     if (np.abs(K - K.T) <= E + E.T + residual).all():
-        K, E = _symmetric(K), _stiffness_errors(system, q, B, _symmetric(other - K))
+        K = _symmetric(K)
         squares, modes = np.linalg.eigh(L @ K @ L.T)
         errors = _errors_of_squares(E, squares, L.T @ modes, L.T @ modes)
         coincident = False
@@ -433,42 +457,29 @@ def _errors_of_squares(E: np.ndarray, squares: np.ndarray, x: np.ndarray, y: np.
     return of_stiffness + EIGENVALUE_ROUNDING * np.abs(squares).max(initial=0.0)
 
 
-def _stiffness_errors(
-    system: _StaticSystem, q: np.ndarray, B: np.ndarray, of_double_step: np.ndarray
-) -> np.ndarray:
-    """Bounds (k, k) of the errors of the stiffness, whose columns are differences of forces over twice
-    `DIFFERENCE_STEP`. of_double_step (k, k): its change with the double step.
+def _weight_terms(system: _StaticSystem, q: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The stiffness (k, k) of the weights if every lever turned with every displacement in the columns of B:
+    a bound of the terms that cancel in the stiffness of gravity.
     """
-    return STEP_FACTOR * np.abs(of_double_step) + (np.abs(B).T @ _column_rounding(system, q))[:, None]
-
-
-def _column_rounding(system: _StaticSystem, q: np.ndarray) -> np.ndarray:
-    """The rounding error (nv,) of a column of the stiffness, by the absolute values of the terms of the
-    generalised forces: torques, springs, loads, and the weight of each body.
-    """
-    m, poses, gravity = system.m, link_poses(system.m.tree, q), np.abs(_floats(np.array(system.m.gravity)))
-    terms = np.abs(system.torques) + np.abs(_floats(passive_forces(m, q, np.zeros(m.nv))))
-    for frame, wrench in system.loads:
-        terms = terms + np.abs(_floats(frame_jacobian(m.tree, q, frame))).T @ np.abs(_wrench(wrench))
+    m, poses, gravity = system.m, link_poses(system.m.tree, q), np.linalg.norm(_floats(system.m.gravity))
     levers = np.zeros(m.nv)
     for body in m.bodies:
         base = m.tree.placement(body.name)
         centre = Placement(base.link, base.R, base.p + base.R @ np.array(body.com))
-        J = np.abs(_floats(placement_jacobian(m.tree, poses, centre))[:3])
-        terms = terms + float(body.mass) * (J.T @ gravity)
-        levers = levers + float(body.mass) * np.linalg.norm(gravity) * np.linalg.norm(J, axis=0)
-    return FORCE_ROUNDING / DIFFERENCE_STEP * terms + WEIGHT_ROUNDING * levers
+        J = _floats(placement_jacobian(m.tree, poses, centre))[:3]
+        levers = levers + float(body.mass) * gravity * np.linalg.norm(J, axis=0)
+    turns = (np.abs(B) / np.array(displacement_sizes(m, q), dtype=float)[:, None]).max(axis=0, initial=0)
+    return np.outer(np.abs(B).T @ levers, turns)
 
 
-def _generalised_forces(
-    m: Mechanism, q: np.ndarray, loads: Sequence[FrameLoad], torques: np.ndarray
-) -> np.ndarray:
-    """Generalised forces Q (nv,) at zero velocity: torques, gravity, springs and loads."""
-    rest = np.zeros(m.nv)
-    Q = torques - _floats(bias_forces(m.tree, q, rest)) + _floats(passive_forces(m, q, rest))
+def _applied_forces(m: Mechanism, q: Any, loads: Sequence[FrameLoad], torques: np.ndarray) -> np.ndarray:
+    """The generalised forces (3, nv) at rest of gravity, of torques and loads, and of springs; on any
+    scalar.
+    """
+    rest, loaded = np.zeros(m.nv), torques
     for frame, wrench in loads:
-        Q = Q + _floats(frame_jacobian(m.tree, q, frame)).T @ _wrench(wrench)
-    return Q
+        loaded = loaded + frame_jacobian(m.tree, q, frame).T @ _wrench(wrench)
+    return np.array([-bias_forces(m.tree, q, rest), loaded, passive_forces(m, q, rest)])
 
 
 def _wrench(value: ArrayLike) -> np.ndarray:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
+from zwang.mechanism.lengths import displacement_sizes, largest_length, tolerance_factors
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
 from zwang.robot.inverse_kinematics.levenberg_marquardt import (
@@ -18,6 +20,7 @@ from zwang.robot.inverse_kinematics.levenberg_marquardt import (
     error_jacobian,
     errors_of,
     levenberg_marquardt,
+    loop_sizes,
 )
 from zwang.robot.loop_constraints import loop_constraints_for
 from zwang.robot.sampling import random_configurations
@@ -26,8 +29,8 @@ RANK = (
     1e-5  # singular values below this fraction of the largest count as zero: redundant loops have some where
 )
 # the configuration closes them to `CLOSURE_TOLERANCE`
-CLOSURE_TOLERANCE = 1e-6  # [m, rad]
-SAMPLE_TOLERANCES = 1e-12, 1e-9  # [m, rad]: redundant loops of rounded numbers may not close to the first
+CLOSURE_TOLERANCE = 1e-6  # of the sizes of the rows
+SAMPLE_TOLERANCES = 1e-12, 1e-9  # the same: redundant loops of rounded numbers may not close to the first
 STARTS_PER_SAMPLE = 10  # random starts for each configuration that satisfies the loop constraints
 
 
@@ -63,15 +66,61 @@ class VelocityTransformation:
 
     def _with_loops(self, q: np.ndarray, B: np.ndarray) -> np.ndarray:
         """An orthonormal basis of the velocities B u with A B u = 0, A the loop Jacobian."""
-        poses = link_poses(self.coordinates.tree, q)
-        violation = np.abs(np.asarray(errors_of(self.problem, poses, q, ()).e, dtype=float)).max()
-        if violation > CLOSURE_TOLERANCE:
+        rows = rows_of_loops(self.problem, q)
+        if rows.violation > CLOSURE_TOLERANCE:
             raise StateError(
-                f"q violates a loop, coupling or formula by {violation:.3g} m or rad; "
+                f"q violates a loop, coupling or formula by {np.abs(rows.g).max():.3g} m or rad; "
                 "satisfy it first, with solve_ik or equilibrium, or one of hard constraints with assemble"
             )
-        A = np.asarray(error_jacobian(self.problem, poses, q), dtype=float)
-        return np.linalg.qr(B @ null_space(A))[0]
+        return np.linalg.qr(B @ rows.null_space)[0]
+
+
+class LoopRows(NamedTuple):
+    """The rows of the loop constraints of a problem without tasks: violations g (k,), Jacobian A (k, free),
+    and the sizes of the rows (k,) and of the independent displacements (free,).
+    """
+
+    g: np.ndarray
+    A: np.ndarray
+    sizes: np.ndarray
+    displacements: np.ndarray
+
+    @property
+    def violation(self) -> float:
+        """The largest violation relative to the size of its row for tolerances, 0 without loops."""
+        return float((np.abs(self.g) / np.array(tolerance_factors(self.sizes))).max(initial=0))
+
+    @property
+    def null_space(self) -> np.ndarray:
+        """An orthonormal basis (free, n) of the displacements u with A u = 0, whose rank does not depend on
+        the unit of length.
+        """
+        return np.linalg.qr(self.displacements[:, None] * null_space(self._scaled))[0]
+
+    @property
+    def correction(self) -> np.ndarray:
+        """The smallest displacement (free,) that removes the violations to first order."""
+        return -self.displacements * (np.linalg.pinv(self._scaled, rcond=RANK) @ (self.g / self.sizes))
+
+    @property
+    def _scaled(self) -> np.ndarray:
+        """A in units of the sizes."""
+        return self.A * self.displacements / self.sizes[:, None]
+
+
+def rows_of_loops(problem: Problem, q: np.ndarray) -> LoopRows:
+    """The rows of the loop constraints of a problem without tasks at q (nq,)."""
+    free = list(problem.coordinates.free)
+    if problem.loops is None:
+        return LoopRows(np.zeros(0), np.zeros((0, len(free))), np.zeros(0), np.ones(len(free)))
+    poses = link_poses(problem.coordinates.tree, q)
+    displacements = np.array(displacement_sizes(problem.loops.mechanism, q), dtype=float)
+    return LoopRows(
+        -np.asarray(errors_of(problem, poses, q, ()).e, dtype=float),
+        np.asarray(error_jacobian(problem, poses, q), dtype=float),
+        loop_sizes(problem, poses, q).astype(float),
+        displacements[free],
+    )
 
 
 def velocity_transformation(
@@ -88,7 +137,9 @@ def velocity_transformation(
             "omit joints"
         )
     coordinates = coordinates_for(m, bodies, joints)
-    return VelocityTransformation(coordinates, Problem((), coordinates, 1.0, loops, bounded=False))
+    return VelocityTransformation(
+        coordinates, Problem((), coordinates, float(largest_length(m)), loops, bounded=False)
+    )
 
 
 def samples(m: Mechanism, transformation: VelocityTransformation, count: int) -> np.ndarray:
@@ -99,8 +150,9 @@ def samples(m: Mechanism, transformation: VelocityTransformation, count: int) ->
     if not transformation.has_loops:
         return random_configurations(m, count)
     starts = random_configurations(m, STARTS_PER_SAMPLE * count)
+    length = tolerance_factors([largest_length(m)])[0]
     for tolerance in SAMPLE_TOLERANCES:
-        settings, found = Settings(tolerance, tolerance, 50.0, 1.0), []
+        settings, found = Settings(tolerance * length, tolerance, 50.0, 1.0), []
         for start in starts:
             end = levenberg_marquardt(transformation.problem, start, [], settings)
             if end.status == CONVERGED:

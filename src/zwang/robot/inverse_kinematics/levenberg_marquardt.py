@@ -1,7 +1,7 @@
 """Inverse kinematics by the Levenberg-Marquardt method, as one loop over a generic scalar.
 
-With the task errors e, in which positions are divided by the characteristic length L, and the damping
-lam = mu E, E = |e|^2 / 2, each iteration takes the step
+With the task errors e and the displacements dq, in which positions are divided by the characteristic length
+L, and the damping lam = mu E, E = |e|^2 / 2, each iteration takes the step
 
     dq = J^T (J J^T + lam 1)^-1 e.
 
@@ -24,9 +24,11 @@ from zwang.constraint.context import RowContext, StepForm
 from zwang.constraint.equality import Violation
 from zwang.constraint.hard import holonomic_violation
 from zwang.constraint.inverse_weights import InverseWeights
+from zwang.constraint.row_sizes import row_sizes
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import JointCoupling, Weld
+from zwang.mechanism.lengths import translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.holonomic_constraints import HolonomicConstraint
 from zwang.robot.independent_coordinates import IndependentCoordinates
@@ -72,6 +74,12 @@ class Problem:
     length: float
     loops: LoopConstraints | None = None
     bounded: bool = True
+
+    @property
+    def units(self) -> np.ndarray:
+        """The unit (free,) of each displacement: 1 rad, and L for translations."""
+        slides = translations(self.coordinates.tree)
+        return np.array([self.length if k in slides else 1.0 for k in self.coordinates.free])
 
 
 class Settings(NamedTuple):
@@ -169,6 +177,14 @@ def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[tuple[Viola
     return found
 
 
+def loop_sizes(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
+    """The sizes (k,) of the rows of the loop constraints at q, see `row_sizes`."""
+    if problem.loops is None:
+        return np.zeros(0)
+    A = np.concatenate([np.asarray(violation.J) for violation, _ in _violations(problem, poses, q)])
+    return np.array(row_sizes(problem.loops.mechanism, problem.loops.constraints, q, A))
+
+
 def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:
     """The weight of each row: the task's weight (1 for a loop), divided by L for positions."""
     weights = [task.weight for task in problem.tasks for _ in task.rows]
@@ -214,12 +230,13 @@ def iterate(
     rejected = logical_and(refine, cost > s.cost)
     poor = logical_and(refine, s.last - cost < s.predicted / 4)
     mu = where(rejected, 4 * s.mu, where(poor, 2 * s.mu, maximum(s.mu / 2, DAMPING)))
-    # dq = J^T (J J^T + mu E 1)^-1 e
-    J = without_blocked_columns(problem, s.q, error_jacobian(problem, poses, s.q) * weights[:, None], e)
+    # dq = J^T (J J^T + mu E 1)^-1 e, with translations divided by L
+    J = error_jacobian(problem, poses, s.q) * weights[:, None] * problem.units
+    J = without_blocked_columns(problem, s.q, J, e)
     step = damped_step(J, e, mu * cost + SMALLEST_DAMPING)
     predicted = (J @ step) @ e
     status = _status(s, settings, converged, cost, mu, step, predicted)
-    stepped = problem.coordinates.stepped(s.q, step, bounded=problem.bounded)
+    stepped = problem.coordinates.stepped(s.q, problem.units * step, bounded=problem.bounded)
     ended = status > 0.5
     return SearchState(
         q=select_array(ended, s.q, select_array(rejected, s.best, stepped)),

@@ -14,6 +14,7 @@ from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import Pose
+from zwang.mechanism.lengths import SMALLEST_LENGTH, largest_length, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.com_jacobian import check_mass
 from zwang.robot.holonomic_constraints import HolonomicConstraint, holonomic_constraints
@@ -53,6 +54,16 @@ class WholeBodyProblem:
     def loops(self) -> tuple[HolonomicConstraint, ...]:
         """The loops, couplings and formulas that act, which every step satisfies."""
         return holonomic_constraints(self.mechanism)
+
+    @cached_property
+    def length(self) -> float:
+        """See `tolerance_length`."""
+        return tolerance_length(self.mechanism)
+
+    @cached_property
+    def largest_square(self) -> float:
+        """The order of the largest squares in the Jacobian of a position [m^2]."""
+        return 1.0 if translations(self.mechanism.tree) else self.length**2
 
     @cached_property
     def inverse_weights(self) -> InverseWeights:
@@ -105,6 +116,15 @@ class WholeBodyProblem:
             return np.array(task.weight)
         free = {k for index in self.mechanism.joints if index.kind == "free" for k in _numbers(index.v)}
         return np.array([0.0 if k in free else task.weight for k in range(self.mechanism.nv)])
+
+
+def tolerance_length(m: Mechanism) -> float:
+    """The largest length [m] of a mechanism, to which tolerances of distances are relative, at most 1 m; 1 m
+    where nothing rotates, and where the description has no lengths.
+    """
+    largest = float(largest_length(m))
+    rotates = len(translations(m.tree)) < m.nv
+    return min(1.0, largest) if rotates and largest > SMALLEST_LENGTH else 1.0
 
 
 def whole_body_problem(

@@ -1,7 +1,7 @@
 """Whole-body inverse kinematics of a target, as a loop of steps over a generic scalar.
 
 Each iteration takes the step of `zwang.robot.whole_body.ik_step`, damped by mu and no longer than
-`LARGEST_STEP`, from the best configuration so far. A step that does not decrease the merit
+`LARGEST_ROTATION`, from the best configuration so far. A step that does not decrease the merit
 
     |E_0| + nu |r| + kappa c_1 + kappa^2 c_2 + ...,    c_k = 1/2 |E_k|^2
 
@@ -20,13 +20,16 @@ import numpy as np
 
 from zwang.algebra.norms import max_abs, norm
 from zwang.algebra.rotations import logarithm
+from zwang.constraint.row_sizes import row_sizes
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
+from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
 from zwang.robot.inverse_kinematics.levenberg_marquardt import select_array
 from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.step_rows import (
+    TaskRows,
     TaskTarget,
     loop_rows,
     posture_error,
@@ -47,19 +50,21 @@ from zwang.scalar import (
 )
 
 INITIAL_DAMPING = 1e-3  # mu at the start, relative to the squared weighted error there
-SMALLEST_REJECTED = 1e-4  # mu after a rejected step is at least this
-LARGEST_DAMPING = 1e8  # a search ends at this mu, where no step decreases the merit
+SMALLEST_REJECTED = 1e-4  # mu after a rejected step is at least this, by the largest squares of J
+LARGEST_DAMPING = 1e8  # a search ends at this mu, by it too, where no step decreases the merit
 KAPPA = 0.01  # of the merit
 PENALTY = 5.0  # nu of the merit, relative to the largest weight
 KEPT = 1e-8  # penalty of loops and distances within the tolerance
 SMALLEST_DECREASE = 1e-7  # a search ends at this relative change of the merit
-LARGEST_STEP = 0.5  # [rad, m]
-LOOP_TOLERANCE = 1e-6  # [m, rad] violation of loops and couplings
-DISTANCE_TOLERANCE = 1e-6  # [m] of distances to be kept
+LARGEST_ROTATION = 0.5  # [rad] of a step; translations are not limited
+LOOP_TOLERANCE = 1e-6  # of violations of loops and couplings, relative to the sizes of their rows
+DISTANCE_TOLERANCE = 1e-6  # of distances to be kept, relative to the largest length of the mechanism
 
 
 class WholeBodySettings(NamedTuple):
-    """Settings of a search: tolerances [m] and [rad], the step at which it ends [rad, m], and its limit."""
+    """Settings of a search: tolerances [m] and [rad], the step at which it ends [rad, or relative to the size
+    of a translation], and its limit.
+    """
 
     position: Any
     orientation: Any
@@ -85,8 +90,8 @@ class WholeBodySearch(NamedTuple):
 
 class TaskErrors(NamedTuple):
     """The errors of each task but postures, as norms: position (tasks,) [m] and orientation (tasks,) [rad];
-    the largest violation of loops and couplings; by how much pairs of shapes are too near [m]; and
-    the costs c_k of the priorities, and the penalty of loops and distances that are not kept.
+    the largest violation of loops and couplings, and by how much pairs of shapes are too near, both relative
+    to sizes; and the costs c_k of the priorities, and the penalty of loops and distances that are not kept.
     """
 
     position: np.ndarray
@@ -152,15 +157,26 @@ def task_errors(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget]
                 weighted = rows.e * rows.weight
             cost = cost + weighted @ weighted / 2
         costs.append(cost)
-    violations = [x for rows in loop_rows(problem, kinematics) for x in rows.e]
+    loops = loop_rows(problem, kinematics)
+    violations, relative = [x for rows in loops for x in rows.e], _relative_violations(problem, q, loops)
     found = zip(problem.avoidance, problem.distances(kinematics.poses), strict=True)
     nearer = [maximum(item.distance - near.distance, 0.0) for (item, _, _), near in found]
     penalty = (
         PENALTY * largest_weight(problem) * sum((absolute(x) for x in [*violations, *nearer]), start=0.0)
     )
     return TaskErrors(
-        np.array(position), np.array(orientation), max_abs(violations), max_abs(nearer), costs, penalty
-    )
+        np.array(position), np.array(orientation), max_abs(relative),
+        max_abs(nearer) / problem.length, costs, penalty,
+    )  # fmt: skip
+
+
+def _relative_violations(problem: WholeBodyProblem, q: Any, loops: Sequence[TaskRows]) -> list[Any]:
+    """The violations of loops, relative to the sizes of their rows for tolerances."""
+    if not loops:
+        return []
+    A = np.concatenate([rows.J for rows in loops])
+    factors = tolerance_factors(row_sizes(problem.mechanism, problem.loops, q, A))
+    return [x / factor for x, factor in zip([x for rows in loops for x in rows.e], factors, strict=True)]
 
 
 def search(
@@ -191,7 +207,7 @@ def search_priorities(
     iterations: Any,
 ) -> WholeBodySearch:
     """The search for the tasks of the first `count` priorities, after a number of iterations."""
-    tree = problem.mechanism.tree
+    tree, square = problem.mechanism.tree, problem.largest_square
 
     def running(s: WholeBodySearch) -> Any:
         return logical_and(logical_not(s.ended), s.iterations < settings.iteration_limit)
@@ -199,8 +215,10 @@ def search_priorities(
     def iterate(s: WholeBodySearch) -> WholeBodySearch:
         kinematics = Kinematics(tree, s.q).with_computed_poses()
         found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
-        size = max_abs(found.x)
-        factor = minimum(1.0, LARGEST_STEP / maximum(size, LARGEST_STEP))
+        sizes = displacement_sizes(problem.mechanism, s.q)
+        size = max_abs([x / own for x, own in zip(found.x, sizes, strict=True)])
+        rotation = largest_rotation(problem, found.x)
+        factor = minimum(1.0, LARGEST_ROTATION / maximum(rotation, LARGEST_ROTATION))
         q = within_limits(problem, integrate_configuration(tree, s.q, factor * np.array(found.x)))
         if count > 1 or problem.avoidance or problem.loops:
             q = corrected(problem, q, targets, count - 1)
@@ -208,12 +226,14 @@ def search_priorities(
         merit = errors.merit(count)
         usable = logical_and(logical_not(found.failed), merit < np.inf)
         accepted = logical_and(usable, merit <= s.merit)
-        mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED))
+        mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED * square))
         unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
-        stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING)
+        stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING * square)
         reached = errors.reached(problem, settings)
         if count < len(problem.priorities) or count == 1:
-            done = logical_and(reached > len(problem.priorities) - 0.5, errors.penalty <= KEPT)
+            done = logical_and(
+                reached > len(problem.priorities) - 0.5, errors.penalty <= KEPT * problem.length
+            )
             stationary = logical_or(stationary, logical_and(accepted, done))
         as_many = logical_and(accepted, reached >= s.most_reached)
         return WholeBodySearch(
@@ -243,9 +263,15 @@ def corrected(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget], 
     """
     kinematics = Kinematics(problem.mechanism.tree, q).with_computed_poses()
     x = displacement(problem, kinematics, targets, 1.0, 0, count).x
-    near = max_abs(x) < LARGEST_STEP
+    near = largest_rotation(problem, x) < LARGEST_ROTATION
     step = np.array([where(near, value, 0.0) for value in x])
     return integrate_configuration(problem.mechanism.tree, q, step)
+
+
+def largest_rotation(problem: WholeBodyProblem, x: np.ndarray) -> Any:
+    """The largest absolute value [rad] of a displacement (nv,) but for translations."""
+    slides = translations(problem.mechanism.tree)
+    return max_abs([value for k, value in enumerate(x) if k not in slides])
 
 
 def largest_weight(problem: WholeBodyProblem) -> float:

@@ -17,13 +17,14 @@ from zwang.robot.inverse_kinematics.ik_solution import Residual
 from zwang.robot.sampling import random_configurations
 from zwang.robot.task_space import configurations
 from zwang.robot.whole_body.differential_ik import DEFAULT_DAMPING, functions_of, problem_of
+from zwang.robot.whole_body.problem import tolerance_length
 from zwang.robot.whole_body.search import DISTANCE_TOLERANCE, LOOP_TOLERANCE, WholeBodySettings
 from zwang.robot.whole_body.task_targets import TargetArrays, read_targets
 from zwang.robot.whole_body.weighted_tasks import CollisionAvoidance, WeightedTask
 from zwang.robot.whole_body.whole_body_functions import SearchArrays, WholeBodyFunctions
 
 MOST = 1_000_000  # iterations, restarts
-STEP_TOLERANCE = 1e-8  # [rad, m] a search ends at a step of this size
+STEP_TOLERANCE = 1e-8  # [rad, or of the size of a translation] a search ends at such a step
 RESULTS = ("loops", "collision", "merit", "ended", "iterations", "failed", "limited")
 
 REASONS = {
@@ -82,7 +83,7 @@ def whole_body_ik(
     targets: Sequence[Any],
     q0: ArrayLike | Mapping[str, ArrayLike] | str | None = None,
     *,
-    damping: float = DEFAULT_DAMPING,
+    damping: float | None = None,
     limits: bool = True,
     avoid: CollisionAvoidance | Sequence[CollisionAvoidance] = (),
     tolerance: float | tuple[float, float] = 1e-6,
@@ -96,7 +97,8 @@ def whole_body_ik(
     step is zero.
 
     tasks, targets, damping, limits, avoid, threads, compiled: as for `differential_ik`; gains shorten the
-    steps. A target of None keeps what q0 has.
+    steps. A target of None keeps what q0 has. The default damping is 1e-6, times the square of the largest
+    length [m] of mechanisms that are smaller than 1 m.
     q0: the start (nq,) or (..., nq), or by name as for `solve_ik`; by default the home configuration.
     tolerance: of the residuals, one number or (position [m], orientation [rad]), default 1e-6. iterations:
     the limit for each start and all priorities, default 100. restarts: further starts of the targets that
@@ -111,6 +113,8 @@ def whole_body_ik(
     Source: Sugihara, IEEE Trans. Robotics 27 (2011) 984, for the damping by the error.
     """
     m = validation.numeric_mechanism(mechanism)
+    if damping is None:
+        damping = DEFAULT_DAMPING * tolerance_length(m) ** 2
     problem = problem_of(m, tasks, damping, limits, False, avoid)
     for name, value in (("iterations", iterations), ("restarts", restarts), ("seed", seed)):
         if value < 0 or (value > MOST and name != "seed"):
