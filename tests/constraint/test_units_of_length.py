@@ -111,6 +111,17 @@ def test_contradicting_formulas_are_told_at_any_amplitude(unit):
     np.testing.assert_allclose(run.q.values[0, -1], unit * np.sin(0.02), rtol=1e-12)
 
 
+def test_a_linear_model_with_a_slide_in_micrometres():
+    """The rows of the weld are lengths and angles; the pole of the swing is that of the metre."""
+    poles = []
+    for unit in (1.0, 1e6):
+        q, _ = zw.assemble(slider_crank(unit), [0.5, -0.6, 3.5 * unit, 0.1], positions={"a": 0.5})
+        model = zw.linearize(slider_crank(unit), q)
+        assert model.states == ("b", "b_dot")
+        poles.append(model.poles)
+    np.testing.assert_allclose(*poles, rtol=1e-7)
+
+
 def test_a_small_mechanism_is_trimmed_where_its_weight_does_no_work():
     """As by virtual work, with a closed loop."""
     m, start = four_bar(1e-6), zw.assemble(four_bar(1e-6), [1.2, -0.9, 1.9])[0]

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, hard_constraints
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.crba import crba
 from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.kinematics.poses import link_poses
-from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
+from zwang.mechanism.lengths import displacement_sizes, displacement_tolerances, translations
 from zwang.mechanism.mechanism import Mechanism
 
 TOLERANCE = 1e-12  # of the violations, relative to the sizes of their rows
@@ -105,10 +105,9 @@ def _tolerances(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) ->
 
 def _sizes(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
     """The sizes (k,) of rows for tolerances, of which those of held coordinates and velocities are last."""
-    displacements = displacement_sizes(mechanism, q)
-    sizes = row_sizes(mechanism, hard_constraints(mechanism), q, rows.A)
-    held = np.asarray(rows.A, dtype=float)[len(sizes) :] @ np.asarray(displacements, dtype=float)
-    return np.array(tolerance_factors([*sizes, *held]), dtype=float)
+    sizes = row_tolerances(mechanism, hard_constraints(mechanism), q, rows.A)
+    displacements = np.array(displacement_tolerances(mechanism, q), dtype=float)
+    return np.array([*sizes, *(np.asarray(rows.A, dtype=float)[len(sizes) :] @ displacements)], dtype=float)
 
 
 def _with_held_positions(rows: VelocityLevelRows, positions: Mapping[str, int]) -> VelocityLevelRows:

@@ -19,11 +19,11 @@ from zwang.algebra.factorization import factor, weighted_transpose
 from zwang.algebra.norms import by_precision, max_abs
 from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
 from zwang.constraint.inverse_weights import InverseWeights
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
-from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
+from zwang.mechanism.lengths import displacement_tolerances, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, while_loop
 
@@ -90,7 +90,7 @@ def project_state(
         A, a, violation = velocity_level_rows_at(mechanism, s.q, t)
         correction = _corrector(mechanism, s.q, A, inverse_weights, compliance)
         residual = A @ s.v + a
-        sizes = tolerance_factors(row_sizes(mechanism, hard_constraints(mechanism), s.q, A))
+        sizes = row_tolerances(mechanism, hard_constraints(mechanism), s.q, A)
         dq = correction(violation)
         rotation = max_abs([x for k, x in enumerate(dq) if k not in slides])
         step_scale = minimum(1, divide(LARGEST_ROTATION, maximum(rotation, LARGEST_ROTATION)))
@@ -100,7 +100,7 @@ def project_state(
         return _ProjectionState(q, v, _ratio(violation, sizes), _ratio(residual, sizes), s.iterations + 1)
 
     last = while_loop(unfinished, iterate, _ProjectionState(np.array(q), np.array(v), np.inf, np.inf, 0.0))
-    speed = _ratio(last.v, tolerance_factors(displacement_sizes(mechanism, last.q)))
+    speed = _ratio(last.v, displacement_tolerances(mechanism, last.q))
     violated = logical_or(last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + speed))
     return ProjectedState(last.q, last.v, violated)
 

@@ -15,26 +15,32 @@ from zwang.mechanism.tree import Tree
 from zwang.scalar import absolute, is_zero, maximum, minimum
 
 LARGE = 1e-4  # of a size: a tolerance of 1e-11 times this is above the rounding errors of a position
-SMALLEST_LENGTH = 1e-9  # [m], that of a mechanism whose description has no lengths
+SMALLEST_LENGTH = 1e-9  # [m] in tolerances, of a mechanism whose description has no lengths
 
 
-def largest_length(mechanism: Mechanism) -> Any:
+def largest_length(mechanism: Mechanism, default: float = 1.0) -> Any:
     """The largest length [m] in the description of a mechanism: of the positions of bodies, joints, centres
-    of mass and frames, of the points of loops and springs, and of the translations in the home configuration.
+    of mass and frames, of the points of loops and springs, and of the translations in the home configuration;
+    the default where there is none.
     """
     lengths = [absolute(x) for x in _lengths(mechanism) if not is_zero(x)]
-    return reduce(maximum, lengths, SMALLEST_LENGTH)
+    return reduce(maximum, lengths, SMALLEST_LENGTH) if lengths else default
 
 
-def displacement_sizes(mechanism: Mechanism, q: Any) -> list[Any]:
+def displacement_sizes(mechanism: Mechanism, q: Any, default: float = 1.0) -> list[Any]:
     """The size (nv,) of a large displacement along each generalised velocity: 1 rad of a rotation; of a
     translation the largest length of the mechanism, or its coordinate in q (nq,) where this is larger.
     """
-    largest = largest_length(mechanism)
+    largest = largest_length(mechanism, default)
     sizes: list[Any] = [1] * mechanism.nv
     for k, i in translations(mechanism.tree).items():
         sizes[k] = maximum(largest, absolute(q[i]))
     return sizes
+
+
+def displacement_tolerances(mechanism: Mechanism, q: Any) -> list[Any]:
+    """The factors (nv,) of tolerances of displacements."""
+    return tolerance_factors(displacement_sizes(mechanism, q, SMALLEST_LENGTH))
 
 
 def tolerance_factors(sizes: Iterable[Any]) -> list[Any]:

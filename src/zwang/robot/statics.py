@@ -29,8 +29,8 @@ from zwang.kinematics.jacobians import frame_jacobian, placement_jacobian
 from zwang.kinematics.poses import link_poses
 from zwang.mechanism.lengths import (
     displacement_sizes,
+    displacement_tolerances,
     largest_length,
-    tolerance_factors,
     translations,
 )
 from zwang.mechanism.mechanism import Mechanism
@@ -358,7 +358,7 @@ class _StaticSystem:
         deviation = np.abs(q - _floats(self.problem.coordinates.completed(q)))
         factors = np.ones(len(q))
         for k, i in translations(self.m.tree).items():
-            factors[i] = tolerance_factors(displacement_sizes(self.m, q))[k]
+            factors[i] = displacement_tolerances(self.m, q)[k]
         if max(rows.violation, (deviation / factors).max(initial=0)) > LARGEST_VIOLATION:
             violation = max(deviation.max(initial=0), np.abs(rows.g).max(initial=0))
             raise StateError(

@@ -77,18 +77,20 @@ class VelocityTransformation:
 
 class LoopRows(NamedTuple):
     """The rows of the loop constraints of a problem without tasks: violations g (k,), Jacobian A (k, free),
-    and the sizes of the rows (k,) and of the independent displacements (free,).
+    the sizes and the factors of tolerances (k,) of the rows, and the sizes of the independent displacements
+    (free,).
     """
 
     g: np.ndarray
     A: np.ndarray
     sizes: np.ndarray
+    tolerances: np.ndarray
     displacements: np.ndarray
 
     @property
     def violation(self) -> float:
         """The largest violation relative to the size of its row for tolerances, 0 without loops."""
-        return float((np.abs(self.g) / np.array(tolerance_factors(self.sizes))).max(initial=0))
+        return float((np.abs(self.g) / self.tolerances).max(initial=0))
 
     @property
     def null_space(self) -> np.ndarray:
@@ -112,13 +114,16 @@ def rows_of_loops(problem: Problem, q: np.ndarray) -> LoopRows:
     """The rows of the loop constraints of a problem without tasks at q (nq,)."""
     free = list(problem.coordinates.free)
     if problem.loops is None:
-        return LoopRows(np.zeros(0), np.zeros((0, len(free))), np.zeros(0), np.ones(len(free)))
+        none = np.zeros(0)
+        return LoopRows(none, np.zeros((0, len(free))), none, none, np.ones(len(free)))
     poses = link_poses(problem.coordinates.tree, q)
+    sizes, tolerances = loop_sizes(problem, poses, q)
     displacements = np.array(displacement_sizes(problem.loops.mechanism, q), dtype=float)
     return LoopRows(
         -np.asarray(errors_of(problem, poses, q, ()).e, dtype=float),
         np.asarray(error_jacobian(problem, poses, q), dtype=float),
-        loop_sizes(problem, poses, q).astype(float),
+        sizes.astype(float),
+        tolerances.astype(float),
         displacements[free],
     )
 

@@ -26,11 +26,10 @@ from zwang.constraint.hard import (
 from zwang.constraint.impact import closes_by_impact
 from zwang.constraint.independent_velocities import IndependentVelocity, independent_velocities
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_tolerances
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
-from zwang.mechanism.lengths import tolerance_factors
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import MutableArray, equal, logical_not, where
 from zwang.simulation.applied_forces import time_dependent_parts
@@ -243,7 +242,7 @@ def largest_violations(
     if not hard_constraints(mechanism):
         return NamedViolation(), NamedViolation()
     rows = all_velocity_level_rows(mechanism, q, v, t)
-    sizes = tolerance_factors(row_sizes(mechanism, hard_constraints(mechanism), q, rows.A))
+    sizes = row_tolerances(mechanism, hard_constraints(mechanism), q, rows.A)
     positions = [0 if r is None else r for r in rows.position]
     return _largest(rows.names, positions, sizes), _largest(rows.names, rows.A @ v + rows.a, sizes)
 

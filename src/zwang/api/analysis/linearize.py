@@ -31,6 +31,7 @@ from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.friction import has_hard_friction
 from zwang.constraint.hard import all_velocity_level_rows, hard_constraints, velocity_level_rows_at
 from zwang.constraint.limit import has_hard_limits
+from zwang.constraint.row_sizes import row_sizes
 from zwang.dynamics.crba import crba
 from zwang.errors import (
     DescriptionError,
@@ -42,6 +43,7 @@ from zwang.errors import (
 )
 from zwang.kinematics.configuration import configuration_rate, integrate_configuration
 from zwang.lazy_imports import import_module
+from zwang.mechanism.lengths import displacement_sizes
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_stage import largest_violations
@@ -187,8 +189,8 @@ def numeric_linear_model(
             "fails; choose another state, or give the bodies inertia"
         )
     all_states = state_names(m)
-    T = _admissible_states(m, configuration, velocity, time, nz)
-    own = independent_states(T, m, all_states, states)
+    T, sizes = _admissible_states(m, configuration, velocity, time, nz)
+    own = independent_states(T / sizes[:, None], m, all_states, states)
     T = T @ np.linalg.inv(T[own])
     columns = [number_of_name(name, names, "input") for name in (names if inputs is None else inputs)]
     wanted = [all_states[k] for k in own] if outputs is None else list(outputs)
@@ -223,7 +225,7 @@ class _LinearisedState(NamedTuple):
 
     def reduced(self, own: list[int]) -> np.ndarray:
         """S A T (n, n) for independent entries of the state."""
-        T = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
+        T, _ = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
         return (self.derivatives().A @ T @ np.linalg.inv(T[own]))[own]
 
     def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
@@ -314,11 +316,17 @@ def state_names(m: Mechanism) -> list[str]:
     return names
 
 
-def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz: int) -> np.ndarray:
-    """A basis (N, n) of the states (dq, dv, dz) that satisfy the hard constraints to first order."""
+def _admissible_states(
+    m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A basis (N, n) of the states (dq, dv, dz) that satisfy the hard constraints to first order, and the
+    sizes (N,) of deviations, relative to which it is orthonormal, so that the unit of length does not matter.
+    """
     nv = m.nv
     if not hard_constraints(m):
-        return np.eye(2 * nv + nz)
+        return np.eye(2 * nv + nz), np.ones(2 * nv + nz)
+    displacements = displacement_sizes(m, q)
+    sizes = np.array([*displacements, *displacements, *[1] * nz], dtype=float)
     A, C, by_q = (np.asarray(x, dtype=float) for x in constraint_gradients(m, q, v, t))
     G = np.block(
         [
@@ -326,7 +334,11 @@ def _admissible_states(m: Mechanism, q: np.ndarray, v: np.ndarray, t: float, nz:
             [by_q, A, np.zeros((len(A), nz))],
         ]
     )
-    return scipy.linalg.null_space(G, rcond=RANK)
+    rows = all_velocity_level_rows(m, q, v, t)
+    of_rows = np.array(row_sizes(m, hard_constraints(m), q, rows.A), dtype=float)
+    violated = [k for k, position in enumerate(rows.position) if position is not None]
+    scaled = G * sizes / np.concatenate([of_rows[violated], of_rows])[:, None]
+    return sizes[:, None] * scipy.linalg.null_space(scaled, rcond=RANK), sizes
 
 
 def constraint_gradients(m: Mechanism, q: Any, v: Any, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,12 +29,11 @@ from zwang.constraint.hard import (
     depends_on_time,
     hard_constraints,
 )
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_tolerances
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
 from zwang.mechanism.force_elements import Actuator, Motor
-from zwang.mechanism.lengths import tolerance_factors
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
@@ -248,7 +247,7 @@ def _constraint_residuals(m: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _row_factors(m: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
     """The sizes for tolerances (k,) of the residuals of constraints."""
-    factors = np.array(tolerance_factors(row_sizes(m, hard_constraints(m), q, rows.A)), float)
+    factors = np.array(row_tolerances(m, hard_constraints(m), q, rows.A), float)
     return factors[[k for numbers in _numbers_of_residuals(m, rows) for k in numbers]]
 
 

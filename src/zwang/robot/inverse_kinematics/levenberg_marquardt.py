@@ -24,7 +24,7 @@ from zwang.constraint.context import RowContext, StepForm
 from zwang.constraint.equality import Violation
 from zwang.constraint.hard import holonomic_violation
 from zwang.constraint.inverse_weights import InverseWeights
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_sizes, row_tolerances
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.mechanism.constraints import JointCoupling, Weld
@@ -177,12 +177,15 @@ def _violations(problem: Problem, poses: list[Pose], q: Any) -> list[tuple[Viola
     return found
 
 
-def loop_sizes(problem: Problem, poses: list[Pose], q: Any) -> np.ndarray:
-    """The sizes (k,) of the rows of the loop constraints at q, see `row_sizes`."""
+def loop_sizes(problem: Problem, poses: list[Pose], q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes (k,) of the rows of the loop constraints at q, and the factors (k,) of their tolerances; see
+    `row_sizes`.
+    """
     if problem.loops is None:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0)
+    m, constraints = problem.loops.mechanism, problem.loops.constraints
     A = np.concatenate([np.asarray(violation.J) for violation, _ in _violations(problem, poses, q)])
-    return np.array(row_sizes(problem.loops.mechanism, problem.loops.constraints, q, A))
+    return np.array(row_sizes(m, constraints, q, A)), np.array(row_tolerances(m, constraints, q, A))
 
 
 def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:

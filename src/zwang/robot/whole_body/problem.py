@@ -14,7 +14,7 @@ from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import Pose
-from zwang.mechanism.lengths import SMALLEST_LENGTH, largest_length, translations
+from zwang.mechanism.lengths import largest_length, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.com_jacobian import check_mass
 from zwang.robot.holonomic_constraints import HolonomicConstraint, holonomic_constraints
@@ -120,11 +120,10 @@ class WholeBodyProblem:
 
 def tolerance_length(m: Mechanism) -> float:
     """The largest length [m] of a mechanism, to which tolerances of distances are relative, at most 1 m; 1 m
-    where nothing rotates, and where the description has no lengths.
+    where nothing rotates.
     """
-    largest = float(largest_length(m))
     rotates = len(translations(m.tree)) < m.nv
-    return min(1.0, largest) if rotates and largest > SMALLEST_LENGTH else 1.0
+    return min(1.0, float(largest_length(m))) if rotates else 1.0
 
 
 def whole_body_problem(

@@ -20,11 +20,11 @@ import numpy as np
 
 from zwang.algebra.norms import max_abs, norm
 from zwang.algebra.rotations import logarithm
-from zwang.constraint.row_sizes import row_sizes
+from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.lengths import displacement_sizes, tolerance_factors, translations
+from zwang.mechanism.lengths import SMALLEST_LENGTH, displacement_sizes, translations
 from zwang.robot.inverse_kinematics.levenberg_marquardt import select_array
 from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
@@ -175,7 +175,7 @@ def _relative_violations(problem: WholeBodyProblem, q: Any, loops: Sequence[Task
     if not loops:
         return []
     A = np.concatenate([rows.J for rows in loops])
-    factors = tolerance_factors(row_sizes(problem.mechanism, problem.loops, q, A))
+    factors = row_tolerances(problem.mechanism, problem.loops, q, A)
     return [x / factor for x, factor in zip([x for rows in loops for x in rows.e], factors, strict=True)]
 
 
@@ -215,7 +215,7 @@ def search_priorities(
     def iterate(s: WholeBodySearch) -> WholeBodySearch:
         kinematics = Kinematics(tree, s.q).with_computed_poses()
         found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
-        sizes = displacement_sizes(problem.mechanism, s.q)
+        sizes = displacement_sizes(problem.mechanism, s.q, SMALLEST_LENGTH)
         size = max_abs([x / own for x, own in zip(found.x, sizes, strict=True)])
         rotation = largest_rotation(problem, found.x)
         factor = minimum(1.0, LARGEST_ROTATION / maximum(rotation, LARGEST_ROTATION))
