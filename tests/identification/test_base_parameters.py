@@ -75,6 +75,28 @@ def test_a_free_body_shows_all_its_parameters():
     assert len(base) == 10 and not base.dependent and not base.invisible
 
 
+@pytest.mark.parametrize(("length", "time"), [(1e-6, 1.0), (1e-3, 1e-3), (1e6, 1e6)])
+def test_the_combinations_do_not_depend_on_the_units(length, time):
+    """A double pendulum on a slider, by hand: the parallel axis theorem with the distance d of the joints."""
+    d, names = 0.5 * length, ("upper", "lower")
+    bodies = [zw.Body("cart", joint=zw.Prismatic("x", axis=(1, 0, 0)), mass=1)]
+    for parent, name, at in (("cart", "upper", (0, 0, 0)), ("upper", "lower", (d, 0, 0))):
+        bodies.append(
+            zw.Body(name, parent=parent, joint=zw.Revolute(f"at_{name}", axis=(0, 1, 0)), position=at, mass=1,
+                    com=(0.2 * length, 0, 0.1 * length), inertia=(0.02 * length**2,) * 3)
+        )  # fmt: skip
+    m = zw.Mechanism("cart", bodies, gravity=(0, 0, -9.81 * length / time**2))
+    base = zw.identify.base_parameters(m, kinds=("inertia", "damping"))
+    assert base.combinations == (
+        "m_cart + m_upper + m_lower", f"mc_upper_x + {d:.6g} m_lower", "mc_upper_z",
+        f"I_upper_yy + {d * d:.6g} m_lower", "mc_lower_x", "mc_lower_z", "I_lower_yy",
+        "damping_x", "damping_at_upper", "damping_at_lower",
+    )  # fmt: skip
+    index = [p.name for p in base.parameters].index
+    assert {base.status(index(f"m_{name}")) for name in names} == {"combined"}
+    assert base.status(index("I_upper_yy")) == "combined" and base.status(index("mc_lower_x")) == "alone"
+
+
 def test_the_combinations_of_mechanisms_with_symbols_are_symbolic():
     l1 = sp.Symbol("l1", positive=True)
     base = zw.identify.base_parameters(double_pendulum(m1=sp.Symbol("m1"), l1=l1, l2=sp.Symbol("l2")))

@@ -22,6 +22,7 @@ import numpy as np
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.api.compilation.closed_loops import loop_closure
 from zwang.errors import DescriptionError, SolveError, StateError
+from zwang.identification.natural_units import POWERS_OF_LENGTH, NaturalUnits, natural_units
 from zwang.identification.parameters import Parameter, kinds_of, parameters_of
 from zwang.identification.regressor import compiled_functions, reduced
 from zwang.identification.symbolic_combinations import (
@@ -38,8 +39,9 @@ Status = Literal["alone", "combined", "invisible"]
 
 TOLERANCE = 1e-7  # relative size of a column's independent part, below which it counts as dependent
 VERIFIED = 1e-5  # relative error of the combinations in other states, above which the ranks are in doubt
-NEGLIGIBLE = 1e-6  # coefficients below this are not printed: rounded numbers of the geometry in files
-SPEED = 2.0  # standard deviation of the random velocities [rad/s, m/s], and of accelerations half a square
+NEGLIGIBLE = 1e-6  # relative size of a term that is not printed: rounded numbers of the geometry in files
+ROUNDING = 1e-10  # relative size of a term, below which it is zero
+TURNS = 2.0  # standard deviation of the random displacements [rad]
 
 
 class Combinations(NamedTuple):
@@ -56,7 +58,7 @@ class BaseParameters:
     parameters: pi. independent, dependent, invisible: indices of the parameters with an independent column;
     with a column that is a combination of these; and with a zero column. K (independent, dependent): Y_d =
     Y_b K, of floats, or of SymPy expressions for a mechanism with symbols. singular_values: of the columns
-    that are not zero, each scaled to unit length, largest first.
+    that are not zero, each scaled to unit length, largest first. lengths (parameters,): of the columns.
     """
 
     parameters: tuple[Parameter, ...]
@@ -65,6 +67,7 @@ class BaseParameters:
     invisible: tuple[int, ...]
     K: np.ndarray
     singular_values: np.ndarray
+    lengths: np.ndarray
 
     def __len__(self) -> int:
         return len(self.independent)
@@ -96,18 +99,25 @@ class BaseParameters:
             return "invisible"
         if parameter in self.dependent:
             return "combined"
-        row = self.K[self.independent.index(parameter)]
-        return "alone" if all(_is_negligible(k) for k in row) else "combined"
+        return "combined" if self._terms(self.independent.index(parameter)) else "alone"
+
+    def _terms(self, row: int) -> list[tuple[Any, int]]:
+        """The coefficients in a base parameter that are not negligible, each with its parameter."""
+        own = self.lengths[self.independent[row]]
+        return [
+            (k, j)
+            for k, j in zip(self.K[row], self.dependent, strict=True)
+            if not are_constant(k) or abs(k) * own > NEGLIGIBLE * self.lengths[j]
+        ]
 
     @cached_property
     def combinations(self) -> tuple[str, ...]:
         """Each base parameter in the names of the parameters, such as "I_arm_zz + 0.36 m_hand"."""
         names = [p.name for p in self.parameters]
         return tuple(
-            " ".join([names[i], *(_term(k, names[j]) for k, j in zip(row, self.dependent, strict=True)
-                                  if not _is_negligible(k))])
-            for i, row in zip(self.independent, self.K, strict=True)
-        )  # fmt: skip
+            " ".join([names[i], *(_term(k, names[j]) for k, j in self._terms(row))])
+            for row, i in enumerate(self.independent)
+        )
 
     def __str__(self) -> str:
         listed = "\n".join(f"  {k + 1:3d}  {text}" for k, text in enumerate(self.combinations))
@@ -137,8 +147,9 @@ def base_parameters(
 
     Lengths and other numbers of the geometry may be symbols; the coefficients are then SymPy expressions,
     such as in "mc_upper_z - l1 m_lower".
-    The states have joint angles of all sizes, also beyond the limits of the joints, and velocities of about
-    2 rad/s or m/s. Without independent= constraints are not considered.
+    The states have joint angles of all sizes, also beyond the limits of the joints, displacements of the size
+    of the mechanism, and velocities at which gravity and inertia forces have one size, so that the result
+    does not depend on the units. Without independent= constraints are not considered.
     Raises SolveError where the rank is in doubt: the greedy selection of columns and the singular values
     disagree, or the combinations do not hold in other random states; or the coefficients are no polynomials
     of degree two in the symbols of the mechanism. Raises DescriptionError for independent= with symbols, and
@@ -162,7 +173,8 @@ def base_parameters(
             )
         return _with_symbols(m, names, tolerance, seed)
     chosen, rng = compiled_functions(m, names).chosen, np.random.default_rng(seed)
-    found = selected_columns(_random_regressor(m, names, independent, rng), chosen, tolerance)
+    units = natural_units(m)
+    found = selected_columns(_random_regressor(m, names, independent, rng), chosen, units, tolerance)
     _verify(found, _random_regressor(m, names, independent, rng), tolerance)
     return found
 
@@ -173,16 +185,26 @@ def _random_regressor(
     independent: Sequence[str] | None,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Y (rows, parameters) of random states, of which there are several times as many as are needed."""
-    functions = compiled_functions(m, kinds)
+    """The rows of random states, of which there are several times as many as are needed, as of
+    `rows_of_work`.
+    """
+    functions, units = compiled_functions(m, kinds), natural_units(m)
     columns = len(functions.chosen)
     if independent is None:
         states = random_states(m, 20 + 6 * columns // max(m.nv, 1), rng)
-        return functions.regressor(*states).reshape(-1, columns)
+        return rows_of_work(functions.regressor(*states), units.displacements)
     closure = loop_closure(m, independent)
-    states = closure.random_states(20 + 6 * columns // len(closure.names), rng, SPEED)
+    count = 20 + 6 * columns // len(closure.names)
+    states = closure.random_states(count, rng, units.rate, units.displacements)
     Y = functions.regressor(*map(np.ascontiguousarray, states))
-    return reduced(m, independent, states[0], Y).reshape(-1, columns)
+    return rows_of_work(reduced(m, independent, states[0], Y), units.displacements[list(closure.numbers)])
+
+
+def rows_of_work(Y: np.ndarray, displacements: np.ndarray) -> np.ndarray:
+    """The rows (states * n, parameters) of a regressor Y (states, n, parameters), those of forces and those
+    of torques each times a displacement (n,) of the mechanism's size, whose work they then are.
+    """
+    return (Y * displacements[:, None]).reshape(-1, Y.shape[-1])
 
 
 def with_independent(found: BaseParameters, others: Sequence[Parameter]) -> BaseParameters:
@@ -190,35 +212,43 @@ def with_independent(found: BaseParameters, others: Sequence[Parameter]) -> Base
     n, k = len(found.parameters), len(others)
     K = np.concatenate([found.K, np.zeros((k, found.K.shape[1]))])
     return BaseParameters((*found.parameters, *others), (*found.independent, *range(n, n + k)),
-                          found.dependent, found.invisible, K, found.singular_values)  # fmt: skip
+                          found.dependent, found.invisible, K, found.singular_values,
+                          np.concatenate([found.lengths, np.ones(k)]))  # fmt: skip
 
 
 def _with_symbols(m: Mechanism, kinds: tuple[str, ...] | None, tolerance: float, seed: int
                   ) -> BaseParameters:  # fmt: skip
     """The base parameters of a mechanism with symbols, with symbolic coefficients."""
     chosen, rng = parameters_of(m, kinds), np.random.default_rng(seed)
-    states = random_states(m, 20 + 6 * len(chosen) // max(m.nv, 1), rng)
+    states, units = random_states(m, 20 + 6 * len(chosen) // max(m.nv, 1), rng), natural_units(m)
     at = regressor_by_symbols(m, kinds, states)
-    numeric = selected_columns(at(random_values(m, rng)), chosen, tolerance)
+    Y = at(random_values(m, rng)).reshape(-1, m.nv, len(chosen))
+    numeric = selected_columns(rows_of_work(Y, units.displacements), chosen, units, tolerance)
     K = symbolic_coefficients(m, at, numeric.independent, numeric.dependent, seed)
     return replace(numeric, K=K)
 
 
 def random_states(m: Mechanism, count: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Random q (count, nq), v and a (count, nv); angles of all sizes, quaternions of unit length."""
+    """Random q (count, nq), v and a (count, nv) in natural units; angles of all sizes, quaternions of unit
+    length.
+    """
+    _, rate, displacements = natural_units(m)
     home = np.array([x if are_constant(x) else 0 for x in m.neutral], dtype=float)
-    turns = rng.normal(size=(count, m.nv)) * 2
+    turns = TURNS * displacements * rng.normal(size=(count, m.nv))
     q = np.array([integrate_configuration(m.tree, home, row) for row in turns], dtype=float)
-    v = SPEED * rng.normal(size=(count, m.nv))
-    return q, v, SPEED**2 / 2 * rng.normal(size=(count, m.nv))
+    v = rate * displacements * rng.normal(size=(count, m.nv))
+    return q, v, rate**2 * displacements * rng.normal(size=(count, m.nv))
 
 
-def selected_columns(Y: np.ndarray, parameters: tuple[Parameter, ...], tolerance: float) -> BaseParameters:
+def selected_columns(
+    Y: np.ndarray, parameters: tuple[Parameter, ...], units: NaturalUnits, tolerance: float
+) -> BaseParameters:
     """The independent columns of Y (rows, parameters) in their order, by Gram-Schmidt orthogonalisation, and
-    K.
+    K. A column is invisible where it is small beside those of its unit, and the inertial ones are compared
+    with each other in natural units.
     """
     lengths = np.linalg.norm(Y, axis=0)
-    hidden = lengths <= tolerance * max(lengths.max(initial=0.0), 1e-300)
+    hidden = _is_small(lengths, parameters, units.length, tolerance)
     scaled = np.where(hidden, 0, Y) / np.where(hidden, 1, lengths)
     Q = np.zeros((len(Y), 0))
     independent: list[int] = []
@@ -234,11 +264,20 @@ def selected_columns(Y: np.ndarray, parameters: tuple[Parameter, ...], tolerance
     independent.sort()
     dependent = [int(j) for j in np.flatnonzero(~hidden) if j not in independent]
     K = np.linalg.lstsq(scaled[:, independent], scaled[:, dependent], rcond=None)[0]
-    K = K * lengths[dependent] / lengths[independent][:, None]
-    K[np.abs(K) < 1e-10] = 0
+    K = np.where(np.abs(K) < ROUNDING, 0, K) * lengths[dependent] / lengths[independent][:, None]
     s = np.linalg.svd(scaled[:, ~hidden], compute_uv=False) if (~hidden).any() else np.zeros(0)
     return BaseParameters(parameters, tuple(independent), tuple(dependent),
-                          tuple(int(j) for j in np.flatnonzero(hidden)), K, s)  # fmt: skip
+                          tuple(int(j) for j in np.flatnonzero(hidden)), K, s, lengths)  # fmt: skip
+
+
+def _is_small(
+    lengths: np.ndarray, parameters: tuple[Parameter, ...], length: float, tolerance: float
+) -> np.ndarray:
+    """Which columns (parameters,) are small, relative to the largest whose parameter has the same unit."""
+    groups = ["inertial" if p.kind in POWERS_OF_LENGTH else p.unit for p in parameters]
+    sizes = lengths * [length ** POWERS_OF_LENGTH.get(p.kind, 0) for p in parameters]
+    largest = {g: max(x for x, h in zip(sizes, groups, strict=True) if h == g) for g in groups}
+    return sizes <= tolerance * np.array([largest[g] for g in groups])
 
 
 def _order(parameters: tuple[Parameter, ...]) -> list[int]:
@@ -264,10 +303,6 @@ def _verify(found: BaseParameters, Y: np.ndarray, tolerance: float) -> None:
             f"singular values count, and elsewhere the combinations have a residual of {worst:.1e}; give "
             f"another tolerance (it is {tolerance:g}), or more exact numbers in the model"
         )
-
-
-def _is_negligible(coefficient: Any) -> bool:
-    return are_constant(coefficient) and abs(coefficient) <= NEGLIGIBLE
 
 
 def _term(coefficient: Any, name: str) -> str:

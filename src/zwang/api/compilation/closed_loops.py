@@ -98,8 +98,12 @@ class LoopClosure:
             q = self._move(q, _limited(step))
         return q, np.abs(self.rows(q, zero)[2]).max(axis=-1, initial=0.0) < CLOSED
 
-    def random_states(self, count: int, rng: np.random.Generator, speed: float) -> tuple[np.ndarray, ...]:
+    def random_states(
+        self, count: int, rng: np.random.Generator, rate: float, displacements: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """Random q, v and a (count, n) that satisfy the loops, at which u determines v.
+
+        rate [1/s], displacements (nv,): their sizes, of the velocities rate * displacements.
 
         Raises SolveError where hardly any random configuration can be closed.
         """
@@ -107,14 +111,15 @@ class LoopClosure:
         found, many = np.zeros((0, m.nq)), 2 * count + 20
         for _ in range(20):
             start = self._move(
-                np.tile(np.array(_home(m), dtype=float), (many, 1)), rng.normal(size=(many, m.nv))
+                np.tile(np.array(_home(m), dtype=float), (many, 1)),
+                displacements * rng.normal(size=(many, m.nv)),
             )
             q, is_closed = self.closed(start)
             s = np.linalg.svd(self.stacked(self.rows(q, np.zeros((many, m.nv)))[0]), compute_uv=False)
             found = np.concatenate([found, q[is_closed & (s[:, m.nv - 1] > REGULAR * s[:, 0])]])
             if len(found) >= count:
-                u, rates = speed * rng.normal(size=(count, n)), speed**2 / 2 * rng.normal(size=(count, n))
-                return found[:count], *self.motion(found[:count], u, rates)
+                u, rates = displacements[list(self.numbers)] * rng.normal(size=(2, count, n))
+                return found[:count], *self.motion(found[:count], rate * u, rate**2 * rates)
         raise SolveError(
             f"the loops of mechanism {m.name!r} cannot be closed near random configurations, or the "
             f"velocities of {', '.join(self.names)} do not determine the others; give a home that closes the "

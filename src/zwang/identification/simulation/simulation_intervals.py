@@ -21,10 +21,12 @@ from scipy.stats import t as student
 from zwang.identification.base_parameters import (
     BaseParameters,
     random_states,
+    rows_of_work,
     selected_columns,
     with_independent,
 )
 from zwang.identification.linear_estimation import HUBER, Loss, autocorrelation_times
+from zwang.identification.natural_units import natural_units
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
 from zwang.identification.simulation.output_error import Linearisation
@@ -112,11 +114,13 @@ def _base(unknowns: Unknowns) -> BaseParameters:
     columns = [names.index(p.name) for p in regular]
     rng = np.random.default_rng(0)
     Y = functions.regressor(*random_states(model, 20 + 6 * len(columns) // max(model.nv, 1), rng))
-    found = selected_columns(Y.reshape(-1, len(names))[:, columns], tuple(regular), TOLERANCE)
+    units = natural_units(model)
+    rows = rows_of_work(Y[..., columns], units.displacements)
+    found = selected_columns(rows, tuple(regular), units, TOLERANCE)
     return with_independent(found, own)
 
 
 def _all_independent(own: list[Parameter]) -> BaseParameters:
     """Base parameters of which each is a symbol."""
     n = len(own)
-    return BaseParameters(tuple(own), tuple(range(n)), (), (), np.zeros((n, 0)), np.ones(n))
+    return BaseParameters(tuple(own), tuple(range(n)), (), (), np.zeros((n, 0)), np.ones(n), np.ones(n))
