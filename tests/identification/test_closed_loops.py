@@ -21,22 +21,24 @@ DRIVES = ("left", "right")
 def rod(name: str, parent: str, x: float, joint: str, length: float, mass: float) -> zw.Body:
     inertia = mass * length**2 / 12
     return zw.Body(name, zw.Revolute(joint, axis=(0, -1, 0)), parent=parent, position=(x, 0, 0), mass=mass,
-                   com=(length / 2, 0, 0), inertia=(1e-6, inertia, inertia))  # fmt: skip
+                   com=(length / 2, 0, 0), inertia=(inertia / 1e3, inertia, inertia))  # fmt: skip
 
 
-def five_bar() -> Mechanism:
+def five_bar(scale: float = 1.0) -> Mechanism:
     """Two cranks and two couplers of uniform rods in a vertical plane, angles from x towards z."""
-    a, b, c, d = LENGTHS
+    a, b, c, d, ground = (scale * x for x in (*LENGTHS, GROUND))
     bodies = (
         rod("crank1", "world", 0, "left", a, MASSES[0]),
         rod("coupler1", "crank1", a, "first", b, MASSES[1]),
-        rod("crank2", "world", GROUND, "right", c, MASSES[2]),
+        rod("crank2", "world", ground, "right", c, MASSES[2]),
         rod("coupler2", "crank2", c, "second", d, MASSES[3]),
     )
     loop = zw.Connect("loop", ("coupler1", (b, 0, 0)), ("coupler2", (d, 0, 0)))
     start = (1.8, -1.2, 1.2, 1.2)
     home = zw.assemble(zw.Mechanism("five-bar", bodies, constraints=(loop,)), start)[0]
-    return zw.Mechanism("five-bar", bodies, constraints=(loop,), home=tuple(home), gravity=(0, 0, -9.81))
+    return zw.Mechanism(
+        "five-bar", bodies, constraints=(loop,), home=tuple(home), gravity=(0, 0, -9.81 * scale)
+    )
 
 
 def lagrangian(q, v) -> float:
@@ -140,18 +142,23 @@ def test_labelled_coordinates_of_a_loop_are_read_by_their_labels():
 
 def test_base_parameters_of_loops():
     """A planar four-bar has 8 (two of each first moment, and the inertias, less one combination), and the
-    forces at the motor of a fit are those of beta.
+    forces at the motor of a fit are those of beta, in millimetres, too. The mass of the first coupler acts by
+    the parallel axis theorem.
     """
     base = zw.identify.base_parameters(four_bar(), independent=["drive"])
     assert len(base) == 8 and base.gap > 1e8
-    m = five_bar()
+    m = five_bar(scale=1e-3)
     base = zw.identify.base_parameters(m, independent=DRIVES)
+    assert base.combinations[0].startswith("mc_crank1_x + 0.0003 m_coupler1 + ")
+    assert base.combinations[2].startswith("I_crank1_yy + 9e-08 m_coupler1 + ")
     assert len(base) < len(zw.identify.base_parameters(m))
     _, q, v, a = drive(100, seed=3)
     Y = zw.identify.regressor(
         m, *zw.identify.closed_loop_motion(m, q, v, a, independent=DRIVES), independent=DRIVES
     )
-    np.testing.assert_allclose(Y[..., list(base.independent)] @ base.values, Y @ values(m), atol=1e-9)
+    forces = Y @ values(m)
+    found = Y[..., list(base.independent)] @ base.values
+    np.testing.assert_allclose(found, forces, rtol=0, atol=1e-9 * np.abs(forces).max())
 
 
 def test_true_parameters_of_a_five_bar_lie_within_their_intervals():

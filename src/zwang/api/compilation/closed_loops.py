@@ -2,6 +2,7 @@
 
 The hard constraints are A(q) v = 0, and the independent velocities u = S v are some of v. Then
     [S; A] v = [u; 0],   v = B u,   and with A v_dot = b:   [S; A] v_dot = [u_dot; b].
+The rank is judged with rows of A of unit length, as they have different units.
 Virtual velocities are B du, so that the constraint forces A^T lambda do no work on them: B^T A^T = 0. The
 constrained inverse dynamics is B^T tau = B^T Y pi, linear in pi as that of a tree. A may have dependent rows.
 Source: Khalil, Dombre, Modeling, Identification and Control of Robots (2002), Sections 10.3 and 12.6.
@@ -29,7 +30,8 @@ from zwang.mechanism.type_validation import validated_arguments
 
 SINGULAR = 1e-7  # ratio of the singular values of [S; A] beyond which the independent velocities depend
 REGULAR = 1e-3  # the same ratio of random states
-CLOSED = 1e-11  # violation [m, rad] of a closed loop
+CLOSED = 1e-11  # violation of a closed loop, relative to the longest row of A
+SHORTEST = 1e-6  # row of A, relative to the longest; a shorter one consists of rounding errors
 CORRECTIONS = 30  # of a configuration, by Newton's method
 LARGEST_CORRECTION = 0.3  # of one iteration [rad, m]
 
@@ -52,15 +54,18 @@ class LoopClosure:
         A, b, g = self._rows(q, v)
         return A.reshape(*q.shape[:-1], -1, self.mechanism.nv), b, g
 
-    def stacked(self, A: np.ndarray) -> np.ndarray:
-        """[S; A] (..., n + k, nv)."""
+    def stacked(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """[S; A] (..., n + k, nv), each row divided by its size, and these sizes (..., n + k)."""
         S = np.zeros((*A.shape[:-2], len(self.numbers), A.shape[-1]))
         S[..., range(len(self.numbers)), list(self.numbers)] = 1
-        return np.concatenate([S, A], axis=-2)
+        lengths = np.linalg.norm(A, axis=-1)
+        sizes = np.maximum(lengths, SHORTEST * lengths.max(axis=-1, keepdims=True, initial=1e-300))
+        sizes = np.concatenate([S.sum(axis=-1), sizes], axis=-1)
+        return np.concatenate([S, A], axis=-2) / sizes[..., None], sizes
 
     def inverse(self, q: np.ndarray, A: np.ndarray) -> np.ndarray:
         """[S; A]^+ (..., nv, n + k). Raises DependentVelocitiesError where its rank is less than nv."""
-        C = self.stacked(A)
+        C, sizes = self.stacked(A)
         s = np.linalg.svd(C, compute_uv=False)
         ratio = (
             s[..., self.mechanism.nv - 1] / s[..., 0] if C.shape[-2] >= self.mechanism.nv else 0 * s[..., 0]
@@ -73,7 +78,7 @@ class LoopClosure:
                 "give other independent velocities, as many as the mechanism has degrees of freedom, or a "
                 "motion that avoids this position"
             )
-        return np.linalg.pinv(C, rcond=SINGULAR)
+        return np.linalg.pinv(C, rcond=SINGULAR) / sizes[..., None, :]
 
     def transformation(self, q: np.ndarray) -> np.ndarray:
         """B (..., nv, n) with v = B u."""
@@ -96,7 +101,8 @@ class LoopClosure:
             A, _, g = self.rows(q, zero)
             step = -(np.linalg.pinv(A, rcond=1e-9) @ g[..., None])[..., 0]
             q = self._move(q, _limited(step))
-        return q, np.abs(self.rows(q, zero)[2]).max(axis=-1, initial=0.0) < CLOSED
+        A, _, g = self.rows(q, zero)
+        return q, _is_closed(A, g)
 
     def random_states(
         self, count: int, rng: np.random.Generator, rate: float, displacements: np.ndarray
@@ -115,7 +121,8 @@ class LoopClosure:
                 displacements * rng.normal(size=(many, m.nv)),
             )
             q, is_closed = self.closed(start)
-            s = np.linalg.svd(self.stacked(self.rows(q, np.zeros((many, m.nv)))[0]), compute_uv=False)
+            C, _ = self.stacked(self.rows(q, np.zeros((many, m.nv)))[0])
+            s = np.linalg.svd(C, compute_uv=False)
             found = np.concatenate([found, q[is_closed & (s[:, m.nv - 1] > REGULAR * s[:, 0])]])
             if len(found) >= count:
                 u, rates = displacements[list(self.numbers)] * rng.normal(size=(2, count, n))
@@ -137,15 +144,22 @@ class LoopClosure:
         for _ in range(CORRECTIONS):
             A, _, g = self.rows(q, zero)
             error = np.concatenate([q[places] - wanted, g])
-            if np.abs(error).max() < CLOSED:
+            if np.abs(q[places] - wanted).max() < CLOSED and _is_closed(A, g):
                 return q
-            step = -np.linalg.lstsq(self.stacked(A), error, rcond=SINGULAR)[0]
+            C, sizes = self.stacked(A)
+            step = -np.linalg.lstsq(C, error / sizes, rcond=SINGULAR)[0]
             q = self._move(q, _limited(step))
         raise SolveError(
             f"the loops of mechanism {m.name!r} cannot be closed at "
             + ", ".join(f"{name} = {x:.4g}" for name, x in zip(self.names, wanted[:n], strict=True))
             + "; give a start nearer to the first sample, smaller steps, or coordinates within its reach"
         )
+
+
+def _is_closed(A: np.ndarray, violations: np.ndarray) -> np.ndarray:
+    """Whether the rows (..., k, nv) of loops are not violated (...)."""
+    longest = np.linalg.norm(A, axis=-1).max(axis=-1, initial=0.0)
+    return np.abs(violations).max(axis=-1, initial=0.0) <= CLOSED * longest
 
 
 def _home(m: Mechanism) -> tuple[Any, ...]:
