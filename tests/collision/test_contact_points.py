@@ -9,7 +9,7 @@ from tests.cases import case
 from tests.collision.shape_pairs import FIRST, SECOND, ShapePair, largest_difference
 from zwang.algebra.rotations import from_quaternion
 from zwang.collision import FAR, candidate_pairs, contact_frame, contact_points
-from zwang.collision.narrow_phase import FUNCTIONS
+from zwang.collision.narrow_phase import FUNCTIONS, contact_points_between, placed
 from zwang.collision.shapes import COUNTS as ALL_COUNTS
 from zwang.collision.shapes import PlacedShape
 from zwang.compiler.frontend.trace import trace
@@ -133,6 +133,43 @@ def test_contact_points_are_invariant_under_a_common_rigid_motion(kinds):
         if before.distance < FAR:
             assert abs(before.distance - after.distance) < 1e-6
             assert np.abs(R @ before.frame[0] - after.frame[0]).max() < 1e-4
+
+
+@pytest.mark.parametrize("kinds", [("capsule", "box"), ("sphere", "ellipsoid")], ids="-".join)
+def test_contacts_of_small_shapes_are_those_of_large_ones(kinds):
+    """Similarity: scaled by a power of two, all lengths are scaled exactly."""
+    shapes, rng, touching = ShapePair(*kinds, margin=0.0), np.random.default_rng(1), 0
+    for _ in range(12):
+        q = shapes.configuration(rng, False)
+        q[[0, 1, 2, 7, 8, 9]] *= 0.6
+        poses = link_poses(shapes.mechanism.tree, q)
+        a, b = placed(shapes.pair.a, poses), placed(shapes.pair.b, poses)
+        expected = contact_points_between(shapes.pair, a, b)
+        touching += min(point.distance for point in expected) < 0
+        for scale in (2.0**-14, 2.0**-20):
+            small = [PlacedShape(tuple(scale * s for s in x.sizes), x.R, scale * x.p) for x in (a, b)]
+            found = contact_points_between(shapes.pair, *small)
+            for point, other in zip(found, expected, strict=True):
+                assert (point.distance == FAR) == (other.distance == FAR)
+                if point.distance < FAR:
+                    assert point.distance == pytest.approx(scale * other.distance, rel=1e-9, abs=0)
+                    np.testing.assert_allclose(point.frame, other.frame, rtol=0, atol=1e-9)
+    assert touching >= 4
+
+
+@pytest.mark.parametrize("length", [1.0, 1e-4])
+def test_a_capsule_across_an_edge_of_a_box_touches_it(length):
+    """The axis is perpendicular to the edge and to its normal, at 0.09 lengths; the radius is 0.1 lengths."""
+    box = PlacedShape(np.array([0.25, 0.2, 0.15]) * length, np.eye(3), np.zeros(3))
+    outward = np.array([1.0, 0, 1]) / 2**0.5
+    axis = np.array([1.0, 0, -1]) / 2**0.5
+    R = np.array([outward, np.cross(axis, outward), axis]).T
+    capsule = PlacedShape(
+        (0.1 * length, 0.4 * length), R, (np.array([0.25, 0, 0.15]) + 0.09 * outward) * length
+    )
+    first, second = FUNCTIONS["capsule", "box"](capsule, box, 0.0)
+    assert first.distance == pytest.approx(-0.01 * length, rel=1e-9, abs=0) and second.distance > 0
+    np.testing.assert_allclose(first.frame[0], -outward, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,10 @@ from zwang.scalar import (
     where,
 )
 
+PARALLEL = (
+    1e-14  # squared sine below which a capsule's axis and an edge are parallel; above its rounding errors
+)
+
 
 def sphere_box(sphere: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
     """One contact point: with the nearest point of the box or, from inside, with the nearest face."""
@@ -88,6 +92,7 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape, reach: Any) -> tuple[Con
     axis = box.R.T @ capsule.R[:, 2]
     centre = box.R.T @ (capsule.p - box.p)
     h = axis * half
+    tie = TINY * (half * half + sum(s * s for s in box.sizes))
     best = _Nearest(FAR, 0, 0, 0, 0, (0, 0, 0), 0, 0)
     for end in (-1, 1):
         best = _with_end(best, centre + end * h, end, box.sizes)
@@ -102,6 +107,7 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape, reach: Any) -> tuple[Con
                     h,
                     half,
                     box.sizes,
+                    tie,
                 )
     offset, exists = _second_contact(best, centre, h, axis, box.sizes)
     first = sphere_box_at(box.p + box.R @ (centre + h * best.along), radius, box)
@@ -136,9 +142,11 @@ def _with_end(best: _Nearest, point: np.ndarray, end: int, sizes: Any) -> _Neare
 
 
 def _with_edge(
-    best: _Nearest, k: int, corner: tuple[int, ...], centre: Any, h: Any, half: Any, sizes: Any
+    best: _Nearest, k: int, corner: tuple[int, ...], centre: Any, h: Any, half: Any, sizes: Any, tie: Any
 ) -> _Nearest:
-    """The nearest point, with the nearest points of the capsule's axis and one edge of the box."""
+    """The nearest point, with the nearest points of the capsule's axis and one edge of the box, where the
+    square of their distance is smaller by more than `tie` [m^2].
+    """
     middle = np.array(
         [0 if i == k else sign * s for i, (sign, s) in enumerate(zip(corner, sizes, strict=True))]
     )
@@ -160,7 +168,8 @@ def _with_edge(
     x1 = where(beyond, clip(free, -1, 1), end)
     difference = d - h * x2 + np.array([s * x1 if i == k else 0 for i in range(3)])
     square = difference @ difference
-    better = logical_and(less_equal(TINY, absolute(det)), less(square, best.square - TINY))
+    crosses = less_equal(PARALLEL * aa * bb, absolute(det))
+    better = logical_and(crosses, less(square, best.square - tie))
     signs = tuple(where(less(0, side), 1, -1) if i == k else sign for i, sign in enumerate(corner))
     return _select_nearest(better, _Nearest(square, x2, side, x1, k, signs, 0, -1), best)
 

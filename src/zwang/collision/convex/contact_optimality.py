@@ -10,9 +10,9 @@ With n' = n + T tau, for a basis T of the tangent plane, Newton's step solves
 
     K tau - F lambda = T^T (y - x),    F^T tau = -u^T n,    F = T^T u,    K = d - T^T (d(y - x)/dn) T
 
-K is the distance plus the radii of curvature of both shapes. Run on tangents from the known solution, the
-step has the derivatives of the contact by the implicit function theorem. Source: Griewank, Walther,
-Evaluating Derivatives (2008), Section 15.1.
+K is the distance plus the radii of curvature of both shapes. K, lambda and y - x are relative to the shapes'
+sizes. Run on tangents from the known solution, the step has the derivatives of the contact by the implicit
+function theorem. Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
 """
 
 from __future__ import annotations
@@ -167,10 +167,11 @@ class FlatDirection(NamedTuple):
 
 
 class LinearSystem(NamedTuple):
-    """The linear problem of Newton's step: T (2, 3), K (2, 2), two flat directions that are not parallel as
-    far as there are any, and p (2,), the tangent that the first one leaves free.
+    """The linear problem of Newton's step: T (2, 3), K (2, 2) relative to the scale [m], two flat directions
+    that are not parallel as far as there are any, and p (2,), the tangent that the first one leaves free.
     """
 
+    scale: Any
     T: np.ndarray
     K: np.ndarray
     first: FlatDirection
@@ -178,7 +179,8 @@ class LinearSystem(NamedTuple):
     p: np.ndarray
 
     def solve(self, gap: np.ndarray, slopes: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """tau (2,) and lambda (2,) for T^T (y - x) = gap and the slopes n u of both directions.
+        """tau (2,) and lambda (2,) for T^T (y - x) = gap and the slopes n u of both directions; lambda and
+        the gap relative to the scale.
 
         With two directions tau follows from them, with one of them from it and the equation along p.
         """
@@ -193,11 +195,11 @@ class LinearSystem(NamedTuple):
 
 def newton_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> LinearSystem:
     """The linear problem of Newton's step from the nearest points."""
-    n = found.normal
+    n, scale = found.normal, a.size + b.size
     T = contact_frame(n)[1:]
     slopes = [_turning(b, found.b, -n, -t) - _turning(a, found.a, n, t) for t in T]
     distance = inner(point_along(b, found.b, -n) - point_along(a, found.a, n), n)
-    K = np.array([[distance * (i == j) - inner(T[i], slopes[j]) for j in range(2)] for i in range(2)])
+    K = np.array([[distance * (i == j) - inner(T[i], slopes[j]) for j in range(2)] for i in range(2)]) / scale
     directions = _flat_directions(a, b, found, T)
     first = NO_DIRECTION
     for one in directions:
@@ -208,7 +210,7 @@ def newton_system(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Linea
         better = logical_and(one.exists, less(best, sine))
         second, best = _choose(better, one, second), where(better, sine, best)
     p = np.array([where(first.exists, -first.f[1], 0.0), where(first.exists, first.f[0], 1.0)])
-    return LinearSystem(T, K, first, second, p)
+    return LinearSystem(scale, T, K, first, second, p)
 
 
 NO_DIRECTION = FlatDirection(False, np.zeros(2), np.zeros(3), np.zeros(3))
@@ -306,12 +308,11 @@ def newton_step(a: ConvexShape, b: ConvexShape, found: NearestPoints) -> Nearest
     n, (one, two) = found.normal, (system.first, system.second)
     gap = point_along(b, found.b, -n) - point_along(a, found.a, n)
     slopes = [inner(n, a.sides @ x.in_a + b.sides @ x.in_b) for x in (one, two)]
-    tau, force = system.solve(system.T @ gap, (slopes[0], slopes[1]))
-    scale = a.size + b.size
-    step = np.array([*tau, *(force / scale)])
+    tau, slides = system.solve(system.T @ gap / system.scale, (slopes[0], slopes[1]))
+    step = np.array([*tau, *slides])
     step = step - without_derivatives(_too_large, step)
     turned = unit(n + step[:2] @ system.T)[0]
-    slides = step[2:] * scale
+    slides = step[2:] * system.scale
     moved_a = found.a.point - slides[0] * one.in_a - slides[1] * two.in_a
     moved_b = found.b.point + slides[0] * one.in_b + slides[1] * two.in_b
     return NearestPoints(turned, found.a._replace(point=moved_a), found.b._replace(point=moved_b))

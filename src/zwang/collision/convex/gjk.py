@@ -91,21 +91,22 @@ def closest_to_origin(
 
     def iterate(s: Simplex) -> Simplex:
         v = s.nearest
-        point = a.support(v)
-        w = b.support(-v) - point
         square = inner(v, v)
         length = sqrt(square)
+        n = v / where(less(0, length), length, 1.0)
+        point = a.support(n)
+        w = b.support(-n) - point
         converged = less_equal(square - inner(v, w), tolerance * length)
         new = _with_point(s, w, point, begins_at_point=begins_at_point)
         stagnated = logical_or(converged, less_equal(square, inner(new.nearest, new.nearest)))
         ended = logical_or(stagnated, less_equal(inner(new.nearest, new.nearest), overlapping * overlapping))
         kept = _choose(stagnated, s, new)
-        along = divide(-inner(v, w), where(less(0, length), length, 1.0))
+        along = -inner(n, w)
         better = logical_and(less(along, s.overlap), less(0, length))
         if reach is not None:
             ended = logical_or(ended, less(along, -reach))
         return kept._replace(
-            direction=select_array(better, v / where(better, length, 1.0), s.direction),
+            direction=select_array(better, n, s.direction),
             overlap=where(better, along, s.overlap),
             open=logical_not(ended),
             iterations=s.iterations + 1,
