@@ -98,10 +98,10 @@ def test_an_open_loop_has_no_linear_model_in_any_unit(unit):
 
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0])
 def test_contradicting_formulas_are_told_at_any_amplitude(unit):
-    """Of a point mass on a slide, whose description has no length."""
     t, x = sp.symbols("t x")
     drives = [zw.Holonomic(f"drive{k}", x - k * unit * sp.sin(t)) for k in (1, 2)]
-    m = zw.Mechanism("driven twice", [zw.Body("b", zw.Prismatic("x"), mass=1)], constraints=drives)
+    body = zw.Body("b", zw.Prismatic("x"), mass=1, com=(0, 0, unit))
+    m = zw.Mechanism("driven twice", [body], constraints=drives)
     with pytest.warns(SimulationWarning):
         run = zw.simulate(m, duration=0.02, step=0.01, integrator="rk4", compiled=False, progress=False)
     assert run.status.all()
@@ -141,3 +141,63 @@ def test_a_projection_is_the_same_in_other_units():
         assert not after.violated
         found.append([*after.q, *after.v])
     np.testing.assert_allclose(np.array(found[1], float), np.array(found[0], float), rtol=1e-13)
+
+
+def skate():
+    """A blade on ice, without any length."""
+    slides = [zw.Prismatic(name, axis=axis) for name, axis in (("x", (1, 0, 0)), ("y", Y))]
+    body = zw.Body("skate", (*slides, zw.Revolute("turn", axis=(0, 0, 1))), mass=1, inertia=(1, 1, 1))
+    return zw.Mechanism("skate", [body], constraints=[zw.NoSideSlip("edge", "skate", direction=Y)])
+
+
+def test_fast_states_without_lengths_are_accepted_where_they_are_assembled():
+    m, rng = skate(), np.random.default_rng(0)
+    for angle in rng.uniform(-3, 3, size=10):
+        speed = 20 * np.array([np.cos(angle), np.sin(angle), 0.1]) + 1e-3 * rng.normal(size=3)
+        zw.linearize(m, *zw.assemble(m, [1.0, 2.0, angle], speed))
+
+
+def test_single_precision_keeps_constraints_far_from_the_origin():
+    """Of two small bodies that fall joined, and of a skate, as in double precision to its rounding errors."""
+    bodies = [zw.Body(name, zw.Free(name), mass=0.01, inertia=(1e-6, 2e-6, 3e-6)) for name in "ab"]
+    pin = zw.Connect("pin", ("a", (0.01, 0, 0)), ("b", (-0.01, 0, 0)))
+    m = zw.Mechanism("pair", bodies, constraints=[pin])
+    q = np.array(m.neutral, dtype=float)
+    q[[0, 1, 2, 7, 8, 9]] = [20.0, 0.4, 3, 20.02, 0.4, 3]
+    for mechanism, start, v in (
+        (m, q, np.zeros(12)),
+        (skate(), [3, 2, 0.3], [5 * np.cos(0.3), 5 * np.sin(0.3), 2]),
+    ):
+        runs = [
+            zw.compile(mechanism, dtype=dtype).rollout(start, v, np.zeros(mechanism.nv), steps=50, step=1e-3)
+            for dtype in ("float32", "float64")
+        ]
+        np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], atol=1e-4)
+
+
+def test_formulas_with_large_numbers_keep_their_tolerance():
+    """A bead on a circle of 3 km, at the origin of its slides."""
+    x, y = sp.symbols("x y")
+    body = zw.Body("bead", (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("y", axis=Y)), mass=1)
+    circle = zw.Holonomic("circle", (x + 3000) ** 2 + y**2 - 9e6)
+    m = zw.Mechanism("bead", [body], gravity=(0, -9.81, 0), constraints=[circle])
+    run = zw.simulate(
+        m, zw.assemble(m, [0, 1e-5])[0], duration=0.2, step=1e-3, integrator="rk4", progress=False
+    )
+    assert run.q.values[0, -1, 1] == pytest.approx(1e-5 - 9.81 * 0.2**2 / 2, rel=1e-6)
+
+
+def test_assembly_is_the_same_at_any_distance_from_the_origin():
+    """Of an arm on a cart that a rod joins to a point, and of two free bodies, which meet in the middle."""
+    found = []
+    for far in (0.0, 10.0, 1000.0):
+        cart = zw.Body("cart", zw.Prismatic("x", axis=(1, 0, 0)), mass=1)
+        rod = zw.Distance("rod", ("arm", (1, 0, 0)), ("world", (far + 2, 0, 0)), 1.0)
+        m = zw.Mechanism("cart", [cart, bar("arm", 0, "cart", 1.0, 1.0)], constraints=[rod])
+        found.append(zw.assemble(m, [far, 0.3])[0] - [far, 0])
+    np.testing.assert_allclose(found[1:], found[:1] * 2, atol=1e-9)
+    bodies = [zw.Body(name, zw.Free(name), mass=1, inertia=(1, 1, 1)) for name in "ab"]
+    m = zw.Mechanism("pair", bodies, constraints=[zw.Connect("pin", ("a", (0, 0, 0)), ("b", (0, 0, 0)))])
+    q = np.array(m.neutral, dtype=float)
+    q[[2, 9]] = 101.3, 101.0
+    assert zw.assemble(m, q)[0][[2, 9]] == pytest.approx(101.15)

@@ -75,7 +75,7 @@ def assemble_state(
             rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
             return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
         # Gauss-Newton step dq = -J^+ g(q), of limited rotation, with translations relative to their sizes
-        sizes = np.array(displacement_sizes(mechanism, q), dtype=float)
+        sizes = np.array(displacement_sizes(mechanism), dtype=float)
         step = -sizes * (np.linalg.pinv(J * sizes, rcond=RANK_TOLERANCE) @ violation)
         step[list(held.positions.values())] = 0.0  # but for rounding it is zero already
         rotation = np.abs(np.delete(step, slides)).max(initial=0.0)
@@ -92,11 +92,10 @@ def _tolerances(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) ->
     """
     positions = [p for _, p in link_poses(mechanism.tree, q)]
     farthest = max((np.abs(np.asarray(p, float)).max() for p in positions), default=0.0)
-    slides = translations(mechanism.tree)
-    values = np.ones(mechanism.nv)
+    values = np.array(displacement_sizes(mechanism), dtype=float)
     for link in mechanism.tree.links:
         if link.joint.kind != "ball":
-            values[link.v] = max(float(link.v.start not in slides), abs(q[link.q.start]))
+            values[link.v] = np.maximum(values[link.v], abs(q[link.q.start]))
     _, J, _ = _position_violation(rows)
     holonomic = [i for i, r in enumerate(rows.position) if r is not None]
     sizes = np.asarray(_sizes(mechanism, q, rows), dtype=float)[holonomic]

@@ -331,9 +331,11 @@ class _StaticSystem:
     def largest_step(self, q: np.ndarray) -> np.ndarray:
         """The largest displacement (free,) of an iteration."""
         free = list(self.problem.coordinates.free)
-        sizes = np.array(displacement_sizes(self.m, q), dtype=float)
-        rotations = np.delete(np.arange(self.m.nv), list(translations(self.m.tree)))
-        sizes[rotations] = LARGEST_ROTATION
+        sizes = np.array(displacement_sizes(self.m), dtype=float)
+        slides = translations(self.m.tree)
+        sizes[np.delete(np.arange(self.m.nv), list(slides))] = LARGEST_ROTATION
+        for k, i in slides.items():
+            sizes[k] = max(sizes[k], abs(q[i]))
         return sizes[free]
 
     def B(self, q: Any) -> np.ndarray:
@@ -468,7 +470,7 @@ def _weight_terms(system: _StaticSystem, q: np.ndarray, B: np.ndarray) -> np.nda
         centre = Placement(base.link, base.R, base.p + base.R @ np.array(body.com))
         J = _floats(placement_jacobian(m.tree, poses, centre))[:3]
         levers = levers + float(body.mass) * gravity * np.linalg.norm(J, axis=0)
-    turns = (np.abs(B) / np.array(displacement_sizes(m, q), dtype=float)[:, None]).max(axis=0, initial=0)
+    turns = (np.abs(B) / np.array(displacement_sizes(m), dtype=float)[:, None]).max(axis=0, initial=0)
     return np.outer(np.abs(B).T @ levers, turns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from zwang.errors import DescriptionError, StateError
 from zwang.kinematics.poses import link_poses
-from zwang.mechanism.lengths import displacement_sizes, largest_length, tolerance_factors
+from zwang.mechanism.lengths import displacement_sizes, largest_length, tolerance_factor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.robot.independent_coordinates import IndependentCoordinates, coordinates_for
 from zwang.robot.inverse_kinematics.levenberg_marquardt import (
@@ -118,7 +118,7 @@ def rows_of_loops(problem: Problem, q: np.ndarray) -> LoopRows:
         return LoopRows(none, np.zeros((0, len(free))), none, none, np.ones(len(free)))
     poses = link_poses(problem.coordinates.tree, q)
     sizes, tolerances = loop_sizes(problem, poses, q)
-    displacements = np.array(displacement_sizes(problem.loops.mechanism, q), dtype=float)
+    displacements = np.array(displacement_sizes(problem.loops.mechanism), dtype=float)
     return LoopRows(
         -np.asarray(errors_of(problem, poses, q, ()).e, dtype=float),
         np.asarray(error_jacobian(problem, poses, q), dtype=float),
@@ -155,7 +155,7 @@ def samples(m: Mechanism, transformation: VelocityTransformation, count: int) ->
     if not transformation.has_loops:
         return random_configurations(m, count)
     starts = random_configurations(m, STARTS_PER_SAMPLE * count)
-    length = tolerance_factors([largest_length(m)])[0]
+    length = tolerance_factor(largest_length(m), 0)
     for tolerance in SAMPLE_TOLERANCES:
         settings, found = Settings(tolerance * length, tolerance, 50.0, 1.0), []
         for start in starts:

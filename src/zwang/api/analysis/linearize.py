@@ -325,7 +325,7 @@ def _admissible_states(
     nv = m.nv
     if not hard_constraints(m):
         return np.eye(2 * nv + nz), np.ones(2 * nv + nz)
-    displacements = displacement_sizes(m, q)
+    displacements = displacement_sizes(m)
     sizes = np.array([*displacements, *displacements, *[1] * nz], dtype=float)
     A, C, by_q = (np.asarray(x, dtype=float) for x in constraint_gradients(m, q, v, t))
     G = np.block(
@@ -335,7 +335,7 @@ def _admissible_states(
         ]
     )
     rows = all_velocity_level_rows(m, q, v, t)
-    of_rows = np.array(row_sizes(m, hard_constraints(m), q, rows.A), dtype=float)
+    of_rows = np.array(row_sizes(m, hard_constraints(m), rows.A), dtype=float)
     violated = [k for k, position in enumerate(rows.position) if position is not None]
     scaled = G * sizes / np.concatenate([of_rows[violated], of_rows])[:, None]
     return sizes[:, None] * scipy.linalg.null_space(scaled, rcond=RANK), sizes

@@ -185,7 +185,7 @@ def loop_sizes(problem: Problem, poses: list[Pose], q: Any) -> tuple[np.ndarray,
         return np.zeros(0), np.zeros(0)
     m, constraints = problem.loops.mechanism, problem.loops.constraints
     A = np.concatenate([np.asarray(violation.J) for violation, _ in _violations(problem, poses, q)])
-    return np.array(row_sizes(m, constraints, q, A)), np.array(row_tolerances(m, constraints, q, A))
+    return np.array(row_sizes(m, constraints, A)), np.array(row_tolerances(m, constraints, q, A))
 
 
 def row_weights(problem: Problem, linear: tuple[bool, ...]) -> np.ndarray:

@@ -24,7 +24,7 @@ from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.energy import mass_centre_with_jacobian
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
-from zwang.mechanism.lengths import SMALLEST_LENGTH, displacement_sizes, translations
+from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.robot.inverse_kinematics.levenberg_marquardt import select_array
 from zwang.robot.whole_body.ik_step import displacement
 from zwang.robot.whole_body.problem import WholeBodyProblem
@@ -215,7 +215,7 @@ def search_priorities(
     def iterate(s: WholeBodySearch) -> WholeBodySearch:
         kinematics = Kinematics(tree, s.q).with_computed_poses()
         found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
-        sizes = displacement_sizes(problem.mechanism, s.q, SMALLEST_LENGTH)
+        sizes = displacement_sizes(problem.mechanism)
         size = max_abs([x / own for x, own in zip(found.x, sizes, strict=True)])
         rotation = largest_rotation(problem, found.x)
         factor = minimum(1.0, LARGEST_ROTATION / maximum(rotation, LARGEST_ROTATION))
