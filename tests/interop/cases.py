@@ -121,6 +121,17 @@ def rolling() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, np.array([0.5, 0.1, -0.2, 0.3, -0.4, 0.2]), np.array([0.3, 0.0, -0.2, 0.1, 0.05, 0.0])
 
 
+def pendulum(length: float) -> zw.Mechanism:
+    """A pendulum whose centre of mass hangs at this distance from its hinge."""
+    rod = zw.Body("rod", zw.Revolute("hinge", (0, 1, 0)), mass=1, com=(0, 0, -length), inertia=(0.01,) * 3)
+    return zw.Mechanism("p\u00e9ndulo", [rod])
+
+
+def swing(length: float, q: float) -> float:
+    """The acceleration of the pendulum at rest, - m g l sin q / (I + m l^2)."""
+    return -9.81 * length * np.sin(q) / (0.01 + length**2)
+
+
 def driven_pendulum() -> zw.Mechanism:
     """A pendulum on a ball joint whose slide follows x = A (1 - cos 3 t); the amplitude A is a symbol."""
     t, A = sp.Symbol("t"), sp.Symbol("A", positive=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import re
 import subprocess
 import sys
@@ -81,8 +83,7 @@ def test_the_operator_passes_opcheck():
     q, v = arguments("energy")
     payload = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
     function(q, v, params=PARAMS)
-    number = interop._number(interop.bound_function(FAST.energy, {}).function)
-    checks = torch.library.opcheck(interop._operator(3, 2), (q, v, payload, number))
+    checks = torch.library.opcheck(torch.ops.zwang.evaluate, ([q, v, payload], function._key))
     assert set(checks.values()) == {"SUCCESS"}
 
 
@@ -201,13 +202,70 @@ def test_functions_with_loops_have_values_and_an_error_for_derivatives():
         found.sum().backward()
 
 
+IN_A_NEW_PROCESS = """
+import torch
+import zwang as zw, zwang.interop.torch as interop
+from tests.interop.cases import pendulum
+from zwang.errors import ArgumentError
+
+x = tuple(torch.tensor([x], dtype=torch.float64) for x in (0.3, 0, 0))
+other = interop.function(zw.compile(pendulum(0.1)).forward_dynamics)
+print(other(*x).item())
+programs = [torch.export.load("p.pt2").module(), torch.jit.load("p.ts")]
+programs.append(torch.load("p.fx", weights_only=False))
+try:
+    programs[0](*x)
+except ArgumentError as error:
+    print(error)
+copied = torch.load("p.function", weights_only=False)
+for call in (copied, *programs):
+    print(call(*x).item())
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_saved_programs_find_their_function_in_another_process(tmp_path):
+    """Of a mechanism with an equal function; the Jacobian, too, which the other process has not asked for."""
+    f = interop.function(zw.compile(cases.pendulum(0.5)).forward_dynamics)
+    x = tuple(torch.tensor([x], dtype=torch.float64) for x in (0.3, 0, 0))
+    module = torch.nn.Module()
+    module.forward = lambda q, v, tau: f(q, v, tau)
+    torch.export.save(torch.export.export(module, x), tmp_path / "p.pt2")
+    torch.jit.save(torch.jit.trace(f, x), str(tmp_path / "p.ts"))
+    slope = torch.fx.experimental.proxy_tensor.make_fx(torch.func.jacrev(f))(*x)
+    torch.save(slope, tmp_path / "p.fx")
+    torch.save(f, tmp_path / "p.function")
+    found = subprocess.run(
+        [sys.executable, "-c", IN_A_NEW_PROCESS], cwd=tmp_path, capture_output=True, encoding="utf-8",
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(cases.ROOT), *sys.path]), "PYTHONHASHSEED": "7"},
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    other, error, *values = found.stdout.splitlines()
+    assert float(other) == pytest.approx(cases.swing(0.1, 0.3), rel=1e-12)
+    assert "forward_dynamics of mechanism 'p\\xe9ndulo', which this process has not made: make it" in error
+    a = cases.swing(0.5, 0.3)
+    expected = [a, a, a, a / np.tan(0.3)]
+    np.testing.assert_allclose([float(x) for x in values], expected, rtol=1e-12)
+
+
+def test_copies_of_modules_share_the_function():
+    module = torch.nn.Linear(1, 1)
+    module.f = in_torch("energy")
+    assert copy.deepcopy(module).f is module.f
+
+
 def test_wrong_calls_are_explained():
     f = in_torch("forward_dynamics")
     q, v, tau = arguments("forward_dynamics")
     with pytest.raises(StateError, match=r"'v' is float32, and forward_dynamics of .* float64"):
         f(q, v.float(), tau, params=PARAMS)
-    with pytest.raises(StateError, match="'tau' is an array of complex128"):
-        f(q, v, tau + 0j, params=PARAMS)
+    with pytest.raises(StateError, match="'v' is bfloat16, and"):
+        f(q, v.bfloat16(), tau, params=PARAMS)
+    for wrong, kind in ((tau + 0j, "complex128"), (tau > 0, "bool")):
+        with pytest.raises(StateError, match=f"'tau' is an array of {kind}"):
+            f(q, v, wrong, params=PARAMS)
+    with pytest.raises(StateError, match=r"'v' has the layout torch.sparse_coo; convert it by .to_dense\(\)"):
+        f(q, v.detach().to_sparse(), tau, params=PARAMS)
     with pytest.raises(StateError, match=r"'v' is float32.* convert it by .astype\('float64'\)"):
         f(q, STATE["v"].astype("float32"), tau, params=PARAMS)
     with pytest.raises(StateError, match=r"'v' is a list of tensors: join them by torch.stack"):

@@ -7,6 +7,7 @@ quaternion is zero.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,8 +18,8 @@ import numpy as np
 
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.api.compilation.programs import Key
-from zwang.compiler.runtime import cache as object_cache
 from zwang.errors import ShapeError, TraceError
+from zwang.mechanism.report import Report
 
 
 class ArrayFunction(ABC):
@@ -80,9 +81,13 @@ class CompiledArrayFunction(ArrayFunction):
 
     @cached_property
     def identity(self) -> str:
-        """A digest of the program and of the settings of its code."""
-        code = self.compiled
-        return object_cache.key(self.program, code.dtype, code.lanes, code.threads)
+        """A digest of the mechanism without its reader's report, of the function and of the settings of its
+        code. It does not depend on the computer, as the program may.
+        """
+        mechanism = self.mechanism.mechanism.replace(report=Report()).to_json()
+        code = [self.mechanism.settings[name] for name in ("dtype", "lanes", "threads")]
+        parts = (mechanism, self.key, code, self.sizes, self.results)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def compute_into(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Write the results into arrays with the common leading shape of all arrays."""

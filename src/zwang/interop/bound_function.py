@@ -184,10 +184,19 @@ def check_dtype(function: BoundFunction, name: str, dtype: np.dtype, remedy: str
 
     name: of the argument. remedy: a sentence on what to do about floats of another size.
     """
-    own = function.function
-    if dtype.kind == "f" and dtype != own.dtype:
-        raise StateError(f"{name!r} is {dtype.name}, and {own.name} computes in {own.dtype.name}: {remedy}")
+    if dtype.kind == "f" and dtype != function.function.dtype:
+        raise wrong_float(function, name, dtype.name, remedy)
     if dtype.kind not in "fiu":
-        raise StateError(
-            f"{name!r} is an array of {dtype.name}; give real numbers of the type {own.dtype.name}"
-        )
+        raise wrong_kind(function, name, dtype.name)
+
+
+def wrong_float(function: BoundFunction, name: str, dtype: str, remedy: str) -> StateError:
+    """The error for an argument of floats of another size; arguments as for `check_dtype`."""
+    own = function.function
+    return StateError(f"{name!r} is {dtype}, and {own.name} computes in {own.dtype.name}: {remedy}")
+
+
+def wrong_kind(function: BoundFunction, name: str, dtype: str) -> StateError:
+    """The error for an argument that has no real numbers."""
+    own = function.function.dtype.name
+    return StateError(f"{name!r} is an array of {dtype}; give real numbers of the type {own}")

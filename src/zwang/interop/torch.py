@@ -1,23 +1,23 @@
 """Functions of a compiled mechanism in PyTorch: with autograd, vmap and torch.compile, and exact derivatives.
 
-A function is a custom operator (`torch.library.custom_op`) on CPU tensors, whose memory the compiled code
-reads and writes without a copy. There is one operator for each number of inputs and outputs; its last
-argument is the number of the function. The backward formula multiplies by the Jacobian, which is such a
-function itself, so that higher derivatives exist.
+All functions are one custom operator (`torch.library.custom_op`) on CPU tensors, whose memory the compiled
+code reads and writes without a copy. Its last argument is the key of the function, which saved programs of
+torch.export and torch.jit contain: it is the same in every process. The backward formula multiplies by the
+Jacobian, which is such a function itself, so that higher derivatives exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from zwang.errors import MissingExtraError, ShapeError, StateError, TraceError
+from zwang.errors import ArgumentError, MissingExtraError, ShapeError, StateError, TraceError
 from zwang.interop.array_function import ArrayFunction
-from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype
+from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype, wrong_float, wrong_kind
 from zwang.mechanism.type_validation import short_repr
 
 try:
@@ -30,9 +30,8 @@ except ImportError as error:
 
 __all__ = ["function"]
 
-_FUNCTIONS: list[ArrayFunction] = []
-"""All functions; an operator finds one by its number, also in a compiled graph."""
-_NUMBERS: dict[ArrayFunction, int] = {}
+_FUNCTIONS: dict[str, ArrayFunction] = {}
+"""The functions by their keys, and derivatives by theirs once they are needed."""
 _SEQUENCES = (list, tuple)  # torch.compile of PyTorch 2.6 does not know their union
 _TYPES = {np.dtype("float32"): torch.float32, np.dtype("float64"): torch.float64}
 
@@ -63,25 +62,38 @@ def function(
     that of a step that has no exact derivatives, as with the noslip solver, SimulationError.
     """
     bound = bound_function(method, options, jacobian)
-    number, dtype = _number(bound.function), _TYPES[bound.function.dtype]
-    operator = _operator(len(bound.inputs), len(bound.function.results))
+    return TensorFunction(bound, method.__doc__, partial(function, jacobian=jacobian, **options), method)
 
-    def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
-        arrays, batch = _arrays(bound, dtype, bound.given(args, keywords), params)
+
+class TensorFunction:
+    """What `function` returns. A copy in another process is made again of the mechanism."""
+
+    def __init__(
+        self, bound: BoundFunction, text: str | None, make: Callable[..., Any], method: Callable[..., Any]
+    ):
+        self.__name__, self.__doc__ = bound.name, text
+        self._bound, self._dtype = bound, _TYPES[bound.function.dtype]
+        self._key = _registered(bound.function)
+        self._made_by = make, (method,)
+
+    def __call__(self, *args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
+        bound = self._bound
+        arrays, batch = _arrays(bound, self._dtype, bound.given(args, keywords), params)
         if torch.compiler.is_compiling():
-            found = operator(*arrays, number)
-            results = found if isinstance(found, _SEQUENCES) else [found]
+            results = _operator(arrays, self._key)
         else:
-            results = _evaluated(number, arrays)
+            results = _evaluated(self._key, arrays)
         shaped = [
             x if len(shape) == 1 else x.reshape((*batch, *shape))
             for x, shape in zip(results, bound.shapes, strict=True)
         ]
         return bound.structured(shaped)
 
-    mechanics.__name__ = bound.name
-    mechanics.__doc__ = method.__doc__
-    return mechanics
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._made_by
+
+    def __deepcopy__(self, _: dict[int, Any]) -> TensorFunction:
+        return self  # nothing of it changes
 
 
 def _arrays(
@@ -122,21 +134,26 @@ def _checked(bound: BoundFunction, dtype: Any, name: str, x: Any, shape: tuple[i
 
     dtype: that of the function, which torch.compile cannot look up in PyTorch 2.6.
     """
-    if isinstance(x, torch.Tensor) and x.dtype is dtype and x.is_cpu:
+    if isinstance(x, torch.Tensor) and x.dtype is dtype and x.is_cpu and x.layout is torch.strided:
         return x
     if x is None:
         return torch.zeros(shape, dtype=dtype)
     if not isinstance(x, torch.Tensor):
         return _tensor(bound, dtype, name, x)
     if x.dtype != dtype:
-        kind = np.dtype(str(x.dtype).removeprefix("torch.").replace("bfloat16", "float16"))
-        own = bound.function.dtype.name
-        check_dtype(bound, name, kind, f"convert it by .to(torch.{own}), or use zw.compile(..., dtype=...)")
+        kind, own = str(x.dtype).removeprefix("torch."), bound.function.dtype.name
+        if x.dtype.is_floating_point:
+            remedy = f"convert it by .to(torch.{own}), or use zw.compile(..., dtype=...)"
+            raise wrong_float(bound, name, kind, remedy)
+        if not kind.startswith(("int", "uint")):
+            raise wrong_kind(bound, name, kind)
         x = x.to(dtype)
     if x.device.type != "cpu":
         raise StateError(
             f"{name!r} is on {x.device}, and {bound.function.name} computes on the CPU: use .cpu()"
         )
+    if x.layout is not torch.strided:
+        raise StateError(f"{name!r} has the layout {x.layout}; convert it by .to_dense()")
     return x
 
 
@@ -154,33 +171,48 @@ def _tensor(bound: BoundFunction, dtype: Any, name: str, x: Any) -> Any:
         raise StateError(f"{name!r} is {short_repr(x)}; give a tensor of the type torch.{own}") from None
 
 
-def _number(function: ArrayFunction) -> int:
-    """The number of a function."""
-    if function not in _NUMBERS:
-        _NUMBERS[function] = len(_FUNCTIONS)
-        _FUNCTIONS.append(function)
-    return _NUMBERS[function]
+def _registered(function: ArrayFunction) -> str:
+    """The key of a function: its identity, and after a space its name, for messages."""
+    name = function.name.encode("ascii", "backslashreplace").decode()
+    key = f"{function.identity} {name}"
+    _FUNCTIONS.setdefault(key, function)
+    return key
 
 
-def _evaluated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
+def _derivative_key(key: str, inputs: Sequence[int]) -> str:
+    """The key of the derivative by these inputs, from which the function's own is known in any process."""
+    identity, _, name = key.partition(" ")
+    return f"{identity}/{','.join(map(str, inputs))} {name}"
+
+
+def _function(key: str) -> ArrayFunction:
+    """The function with this key. Raises ArgumentError if this process has not made it."""
+    if key not in _FUNCTIONS:
+        path, _, name = key.partition(" ")
+        of, _, inputs = path.rpartition("/")
+        if not of:
+            raise ArgumentError(
+                f"a saved program calls {name}, which this process has not made: make it first, by "
+                "zwang.interop.torch.function with an equal mechanism, compiled with the same settings, and "
+                "the same options; a function with jacobian=... is known to its own process only"
+            )
+        _FUNCTIONS[key] = _function(f"{of} {name}").derivative(tuple(map(int, inputs.split(","))))
+    return _FUNCTIONS[key]
+
+
+def _evaluated(key: str, arrays: Sequence[Any]) -> Sequence[Any]:
     """The results of a function on tensors (*batch, size) with one leading shape."""
     if _is_plain(arrays):
-        return _computed(number, arrays)
+        return _computed(key, arrays)
     transformations = _transformations()
-    if torch.compiler.is_compiling() or "Functionalize" in transformations:
-        return _operated(number, arrays)
+    if torch.compiler.is_compiling() or _is_traced_by_jit() or "Functionalize" in transformations:
+        return _operator(list(arrays), key)
     if transformations.count("Jvp") > 1:
         raise TraceError(
-            f"torch.func.jvp and jacfwd are nested around {_FUNCTIONS[number].name}, where PyTorch would "
+            f"torch.func.jvp and jacfwd are nested around {_function(key).name}, where PyTorch would "
             "omit derivatives: use torch.func.jacrev or vjp in one of them, as torch.func.hessian does"
         )
-    return _Differentiable.apply(number, *arrays)
-
-
-def _operated(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
-    """The results by the operator, which tracers see."""
-    found = _operator(len(arrays), len(_FUNCTIONS[number].results))(*arrays, number)
-    return found if isinstance(found, _SEQUENCES) else [found]
+    return _Differentiable.apply(key, *arrays)
 
 
 def _is_plain(arrays: Sequence[Any]) -> bool:
@@ -195,7 +227,12 @@ def _is_plain(arrays: Sequence[Any]) -> bool:
 
 def _is_traced() -> bool:
     """Whether something records the operators, beside the compiler."""
-    return torch._C._len_torch_dispatch_stack() > 0 or torch._C._get_tracing_state() is not None
+    return torch._C._len_torch_dispatch_stack() > 0 or _is_traced_by_jit()
+
+
+def _is_traced_by_jit() -> bool:
+    """Whether torch.jit.trace records the operators; it could not save what autograd's functions are."""
+    return torch._C._get_tracing_state() is not None
 
 
 def _transformations() -> list[str]:
@@ -203,28 +240,28 @@ def _transformations() -> list[str]:
     return [each.key().name for each in torch._C._functorch.get_interpreter_stack() or ()]
 
 
-def _computed(number: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _computed(key: str, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a function on tensors in memory, which are read as they are, as new tensors."""
-    results = _FUNCTIONS[number](*[x.numpy(force=True) for x in arrays])
+    results = _function(key)(*[x.numpy(force=True) for x in arrays])
     # the memory of NumPy's results becomes that of tensors; the order of theirs is always that of the axes
     return tuple([torch.from_numpy(np.ascontiguousarray(x)) for x in results])
 
 
 class _Differentiable(torch.autograd.Function):
-    """A function, by its number and its tensors, under autograd, forward-mode differentiation and torch.func,
+    """A function, by its key and its tensors, under autograd, forward-mode differentiation and torch.func,
     which do not see the derivatives of operators.
     """
 
     @staticmethod
-    def forward(number: int, *arrays: Any) -> tuple[Any, ...]:
+    def forward(key: str, *arrays: Any) -> tuple[Any, ...]:
         """The results."""
         is_memory = all(type(x) is torch.Tensor for x in arrays) and not _is_traced()
-        return _computed(number, arrays) if is_memory else tuple(_operated(number, arrays))
+        return _computed(key, arrays) if is_memory else tuple(_operator(list(arrays), key))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
         """Keep what the derivatives depend on."""
-        ctx.number, *arrays = inputs
+        ctx.key, *arrays = inputs
         ctx.save_for_backward(*arrays)
         ctx.save_for_forward(*arrays)
 
@@ -232,17 +269,17 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: Any, *weights: Any) -> tuple[Any, ...]:
         """The vector-Jacobian products w^T J."""
         wanted = tuple(k for k, needed in enumerate(ctx.needs_input_grad[1:]) if needed)
-        return (None, *_pulled_back(ctx.number, ctx.saved_tensors, weights, wanted))
+        return (None, *_pulled_back(ctx.key, ctx.saved_tensors, weights, wanted))
 
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
         """The Jacobian-vector products J t."""
-        return _pushed_forward(ctx.number, ctx.saved_tensors, tangents)
+        return _pushed_forward(ctx.key, ctx.saved_tensors, tangents)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Sequence[int | None], number: int, *arrays: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: Sequence[int | None], key: str, *arrays: Any) -> tuple[Any, Any]:
         """One call for all worlds."""
-        found = _Differentiable.apply(number, *_with_worlds(info, in_dims[1:], arrays))
+        found = _Differentiable.apply(key, *_with_worlds(info, in_dims[1:], arrays))
         return found, (0,) * len(found)
 
 
@@ -254,55 +291,55 @@ def _with_worlds(info: Any, in_dims: Sequence[int | None], arrays: Sequence[Any]
     ]
 
 
-@cache
-def _operator(inputs: int, outputs: int) -> Any:
-    """The operator for this number of inputs and outputs."""
-    arguments = ", ".join(f"Tensor x{k}" for k in range(inputs))
-    results = ", ".join(["Tensor"] * outputs)
-    schema = f"({arguments}, int function) -> ({results})"
+@torch.library.custom_op(
+    "zwang::evaluate",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor[] arrays, str function) -> Tensor[]",
+)
+def _operator(arrays: Sequence[Any], key: str) -> list[Any]:
+    """The results of the function with this key on tensors (*batch, size) with one leading shape."""
+    return list(_computed(key, arrays))
 
-    def compute(*given: Any) -> Any:
-        *arrays, number = given
-        found = _computed(number, arrays)
-        return tuple(found) if outputs > 1 else found[0]
 
-    def fake(*given: Any) -> Any:
-        batch = given[0].shape[:-1]
-        found = [given[0].new_empty((*batch, size)) for size in _FUNCTIONS[given[-1]].results]
-        return tuple(found) if outputs > 1 else found[0]
+@_operator.register_fake
+def _(arrays: Sequence[Any], key: str) -> list[Any]:
+    """Tensors as the results are."""
+    return [arrays[0].new_empty((*arrays[0].shape[:-1], size)) for size in _function(key).results]
 
-    def keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-        *arrays, ctx.number = inputs
-        ctx.save_for_backward(*arrays)
 
-    def backward(ctx: Any, *weights: Any) -> tuple[Any, ...]:
-        wanted = tuple(k for k, needed in enumerate(ctx.needs_input_grad[:-1]) if needed)
-        return (*_pulled_back(ctx.number, ctx.saved_tensors, weights, wanted), None)
+def _keep(ctx: Any, inputs: tuple[Any, str], output: Any) -> None:
+    """Keep what the derivatives depend on."""
+    arrays, ctx.key = inputs
+    ctx.save_for_backward(*arrays)
 
-    def batched(info: Any, in_dims: Sequence[int | None], *given: Any) -> Any:
-        *arrays, number = given
-        found = operator(*_with_worlds(info, in_dims, arrays), number)
-        return found, (0,) * outputs if outputs > 1 else 0
 
-    name = f"zwang::evaluate_{inputs}_{outputs}"
-    operator = torch.library.custom_op(name, compute, mutates_args=(), device_types="cpu", schema=schema)
-    operator.register_fake(fake)
-    operator.register_autograd(backward, setup_context=keep)
-    operator.register_vmap(batched)
-    return operator
+def _backward(ctx: Any, weights: Sequence[Any]) -> tuple[Any, ...]:
+    """The vector-Jacobian products w^T J."""
+    wanted = tuple(k for k, needed in enumerate(ctx.needs_input_grad[0]) if needed)
+    return _pulled_back(ctx.key, ctx.saved_tensors, weights, wanted), None
+
+
+_operator.register_autograd(_backward, setup_context=_keep)
+
+
+@_operator.register_vmap
+def _(info: Any, in_dims: tuple[Any, None], arrays: Sequence[Any], key: str) -> tuple[Any, Any]:
+    """One call for all worlds."""
+    found = _operator(_with_worlds(info, in_dims[0], arrays), key)
+    return found, [0] * len(found)
 
 
 def _pulled_back(
-    number: int, arrays: Sequence[Any], weights: Sequence[Any], wanted: tuple[int, ...]
+    key: str, arrays: Sequence[Any], weights: Sequence[Any], wanted: tuple[int, ...]
 ) -> list[Any]:
     """The vector-Jacobian products w^T J by the wanted inputs; None by the others."""
     gradients: list[Any] = [None] * len(arrays)
     if not wanted:
         return gradients
-    derivative = _FUNCTIONS[number].derivative(wanted)
-    J = _evaluated(_number(derivative), arrays)[-1]
+    J = _evaluated(_derivative_key(key, wanted), arrays)[-1]
     w = torch.cat(list(weights), dim=-1)
-    sizes = [derivative.sizes[k] for k in wanted]
+    sizes = [arrays[k].shape[-1] for k in wanted]
     J = J.reshape(*J.shape[:-1], w.shape[-1], sum(sizes))
     # Product and sum are much faster than a matrix product for each world, and in place without new memory,
     # which is not possible where autograd itself batches the weights, as with is_grads_batched=True.
@@ -314,12 +351,11 @@ def _pulled_back(
     return gradients
 
 
-def _pushed_forward(number: int, arrays: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+def _pushed_forward(key: str, arrays: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """The Jacobian-vector products J t of all results; a tangent is None where it is zero."""
-    function = _FUNCTIONS[number]
+    results = list(_function(key).results)
     wanted = tuple(k for k, tangent in enumerate(tangents) if tangent is not None)
-    derivative = function.derivative(wanted)
-    J = _evaluated(_number(derivative), arrays)[-1]
+    J = _evaluated(_derivative_key(key, wanted), arrays)[-1]
     t = torch.cat([tangents[k] for k in wanted], dim=-1)
-    J = J.reshape(*J.shape[:-1], sum(function.results), t.shape[-1])
-    return (J * t.unsqueeze(-2)).sum(-1).split(list(function.results), dim=-1)
+    J = J.reshape(*J.shape[:-1], sum(results), t.shape[-1])
+    return (J * t.unsqueeze(-2)).sum(-1).split(results, dim=-1)

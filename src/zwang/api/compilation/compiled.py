@@ -119,7 +119,7 @@ class CompiledMechanism(CompiledDerivatives):
         m = self.mechanism
         motion = prescribed_motion(m, (q, v, a), actuated, independent, start, params)
         return motion_forces(
-            motion, lambda key, arrays: self._call(key, arrays, params), time, self._settings["dtype"]
+            motion, lambda key, arrays: self._call(key, arrays, params), time, self.settings["dtype"]
         )
 
     @documented(BATCH)
@@ -479,7 +479,7 @@ class CompiledMechanism(CompiledDerivatives):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, also one in another process, is compiled again: machine code in memory is not copied."""
-        return _compiled_again, (self.mechanism, self._settings)
+        return _compiled_again, (self.mechanism, self.settings)
 
 
 @validated_arguments()

@@ -32,14 +32,17 @@ Reduction = bool | str | PointSpeed | Sequence[str | PointSpeed]
 
 
 class CompiledPrograms:
-    """The programs of a mechanism's functions, their machine code, and their code as text."""
+    """The programs of a mechanism's functions, their machine code, and their code as text.
+
+    settings: those of the machine code, as they were given.
+    """
 
     def __init__(
         self, mechanism: Mechanism, *, dtype: str, lanes: int | None, threads: int | None, cache: bool
     ):
         self.mechanism = mechanism
         check_settings(dtype, lanes, threads)
-        self._settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
+        self.settings: dict[str, Any] = {"dtype": dtype, "lanes": lanes, "threads": threads, "cache": cache}
         self._programs: dict[Key, Program] = {}
         self._functions: dict[Key, Any] = {}
         self._step_keys: dict[tuple[Any, ...], tuple[Key, tuple[str, ...]]] = {}
@@ -69,7 +72,7 @@ class CompiledPrograms:
         """
         if not isinstance(language, str) or language not in SOURCES:
             raise DescriptionError(f"language is {language!r}; it must be one of {', '.join(SOURCES)}")
-        return SOURCES[language](self._program(function), self._settings)
+        return SOURCES[language](self._program(function), self.settings)
 
     def compiled_function(self, function: Key) -> CompiledFunction:
         """A function as machine code over flat arrays (..., size), one for each input of its program.
@@ -207,7 +210,7 @@ class CompiledPrograms:
     def _compiled(self, key: Key) -> Any:
         check_key(key)
         if key not in self._functions:
-            self._functions[key] = ShapedFunction.of(self._program(key), self._settings)
+            self._functions[key] = ShapedFunction.of(self._program(key), self.settings)
         return self._functions[key]
 
     def _program(self, key: Key) -> Program:
