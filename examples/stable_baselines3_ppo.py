@@ -4,6 +4,7 @@
 in one call is faster; `Batch` is the vectorised environment that Stable-Baselines3 expects, on Gymnasium's.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -22,21 +23,28 @@ class Batch(VecEnv):
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
 
     def reset(self) -> np.ndarray:
-        return self.envs.reset()[0].astype(np.float32)
+        observation, infos = self.envs.reset(seed=self._seeds)
+        self._reset_seeds()  # those of `seed` are for one reset
+        self.reset_infos = of_each(infos, self.num_envs)
+        return observation.astype(np.float32)
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        observation, reward, terminated, truncated, info = self.envs.step(self._actions)
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        observation, reward, terminated, truncated, given = self.envs.step(self._actions)
+        infos = of_each(given, self.num_envs)
         done = terminated | truncated
-        for k in np.flatnonzero(done):
-            infos[k] = {
-                "terminal_observation": info["final_obs"][k].astype(np.float32),
-                "TimeLimit.truncated": bool(truncated[k] and not terminated[k]),
-            }
+        for k in np.flatnonzero(done):  # the other infos are those of the episode that begins
+            ended, last = infos[k].pop("final_info", {}), infos[k].pop("final_obs")
+            self.reset_infos[k] = infos[k]
+            infos[k] = {**ended, "terminal_observation": last.astype(np.float32)}
+        for k in range(self.num_envs):
+            infos[k]["TimeLimit.truncated"] = bool(truncated[k] and not terminated[k])
         return observation.astype(np.float32), reward.astype(np.float32), done, infos
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        return self.envs.render() or ()
 
     def close(self) -> None:
         self.envs.close()
@@ -54,6 +62,16 @@ class Batch(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
+def of_each(infos: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The infos of each environment, from Gymnasium's arrays by name and their masks by "_" and the name."""
+    found: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, values in infos.items():
+        parts = of_each(values, count) if isinstance(values, dict) else values
+        for k in np.flatnonzero(infos.get(f"_{name}", False)):
+            found[k][name] = parts[k]
+    return found
+
+
 def batch(count: int) -> VecEnv:
     """Environments of the inverted pendulum, whose episodes begin again in the step in which they end."""
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
@@ -61,13 +79,13 @@ def batch(count: int) -> VecEnv:
     return VecMonitor(Batch(gymnasium.make_vec(task, num_envs=count, autoreset_mode=mode)))
 
 
-envs = VecNormalize(batch(16), norm_reward=True)
-model = PPO(
-    "MlpPolicy", envs, n_steps=64, batch_size=256, learning_rate=1e-3, gamma=0.98, seed=0, device="cpu"
-)
-model.learn(40_000)
-returns = [episode["r"] for episode in model.ep_info_buffer]
-print(
-    f"{model.num_timesteps:,} steps; the last {len(returns)} episodes returned {np.mean(returns):.0f} of 1000"
-)
-assert np.mean(returns) > 100
+if __name__ == "__main__":
+    envs = VecNormalize(batch(16), norm_reward=True)
+    model = PPO(
+        "MlpPolicy", envs, n_steps=64, batch_size=256, learning_rate=1e-3, gamma=0.98, seed=0, device="cpu"
+    )
+    model.learn(40_000)
+    returns = [episode["r"] for episode in model.ep_info_buffer]
+    episodes = f"the last {len(returns)} episodes returned {np.mean(returns):.0f} of 1000"
+    print(f"{model.num_timesteps:,} steps; {episodes}")
+    assert np.mean(returns) > 100

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -62,6 +64,62 @@ def test_an_inverted_pendulum_learns_to_balance(ppo, tmp_path):
     policy = ppo.Policy.load(tmp_path / "policy.npz")
     trained = ppo.evaluate(envs, policy).mean()
     assert untrained < 50 and trained > 300, (untrained, trained)
+
+
+def test_a_batch_for_stable_baselines_gives_what_its_own_environments_give(monkeypatch):
+    """Observations from a seed on, rewards, ends and infos, also those of the last step of an episode."""
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from stable_baselines3.common.env_util import make_vec_env  # noqa: PLC0415
+    from stable_baselines3_ppo import Batch  # noqa: PLC0415, a script
+
+    task, limit, mode = "zwang/InvertedPendulum-v5", {"max_episode_steps": 7}, {"autoreset_mode": "SameStep"}
+    batch = Batch(gymnasium.make_vec(task, num_envs=3, render_mode="rgb_array", **limit, **mode))
+    theirs = make_vec_env(task, 3, env_kwargs=limit)
+    rng, done = np.random.default_rng(0), []
+    for env in (batch, theirs):
+        env.seed(5)
+    for _ in range(2):  # only the first one has the seeds
+        np.testing.assert_array_equal(batch.reset(), theirs.reset().astype(np.float32))
+        for _ in range(20):
+            actions = rng.uniform(-3, 3, (3, 1)).astype(np.float32)
+            *found, infos = batch.step(actions)
+            *expected, their_infos = theirs.step(actions)
+            for x, y in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(x, np.asarray(y, x.dtype))
+            for mine, other in zip(infos, their_infos, strict=True):
+                other.pop("episode", None)  # of the monitor
+                assert set(mine) == set(other)
+                for name, value in other.items():
+                    np.testing.assert_array_equal(mine[name], np.asarray(value, np.asarray(mine[name]).dtype))
+                done.append((other["TimeLimit.truncated"], "terminal_observation" in other))
+    assert {(True, True), (False, True), (False, False)} == set(done)
+    assert batch.get_images()[2].shape == (480, 480, 3)
+
+
+def test_the_environments_for_cleanrl_report_the_return_of_each_episode_that_ends():
+    page = (EXAMPLES.parent / "docs" / "howto" / "train_with_ppo.md").read_text("utf-8")
+    block = next(
+        x for x in re.findall(r"^```{code-block} python\n(.*?)^```", page, re.M | re.S) if "runpy" in x
+    )
+    names: dict[str, Any] = {}
+    exec(block[: block.index("wrapper =")], names)
+
+    def make():
+        return gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("zwang/InvertedPendulum-v5"))
+
+    envs, rng = names["Environments"]([make] * 3), np.random.default_rng(0)
+    envs.reset(seed=0)
+    returns, ended = np.zeros(3), 0
+    for _ in range(20):
+        _, rewards, terminated, _, infos = envs.step(rng.uniform(-3, 3, (3, 1)).astype(np.float32))
+        returns += rewards
+        final = infos.get("final_info", [None] * 3)
+        assert [info is not None for info in final] == terminated.tolist()
+        for k in np.flatnonzero(terminated):
+            assert final[k]["episode"]["r"] == returns[k] > 0
+            returns[k], ended = 0, ended + 1
+    assert ended > 3
 
 
 def test_the_corrected_trot_of_the_quadruped_is_the_trot_without_corrections(ppo):
