@@ -53,21 +53,48 @@ def test_energies_that_overflow_are_told_without_warnings_of_numpy(call):
         assert not re.search("encountered|divide", err)
 
 
-@pytest.mark.parametrize("command", ["simulate", "linearize", "export"])
+NEED_VALUES = {
+    "simulate": [], "linearize": [], "export": ["out.wasm", "--function", "momentum"],
+    "convert": ["out.xml"], "bench": ["--worlds", "4"], "view": ["--html", "out.html"],
+    "ik": ["--frame", "b", "--position", "0", "0", "1"], "identify": ["data.csv"],
+}  # fmt: skip
+"""The commands that need values of symbols, with their other arguments."""
+
+
+@pytest.mark.parametrize("command", NEED_VALUES)
 def test_a_symbol_without_a_value_is_given_by_an_option(call, tmp_path, command):
     """Also one whose name has a space; the command line of the remedy is accepted."""
-    rest = ["out.wasm", "--function", "momentum"] if command == "export" else []
+    rest = NEED_VALUES[command]
+    (tmp_path / "data.csv").write_text("time,q_j,tau_j_dot\n0,0,0\n0.1,0.1,0\n")
     for name in ("m_1", "first mass"):
         body = zw.Body("b", zw.Revolute("j", (0, 1, 0)), mass=sp.Symbol(name, positive=True), com=(0.1, 0, 0))
         (tmp_path / "model.json").write_text(zw.Mechanism("p", [body]).to_json())
         status, _, err = call(command, "model.json", *rest)
-        assert status == 1 and "params=" not in err and f"{name!r} has no value" in err
+        assert status == 1 and re.search("has no value|without values", err)
+        assert not re.search(r"params=|subs\(", err)
         remedy = re.search(r"give (--param .*=\.\.\.)", err)
         assert remedy is not None
         given = shlex.split(remedy[1].replace("...", "2"))
         assert given == ["--param", f"{name}=2"]
         _, bound, _ = app.parse_args([command, "model.json", *rest, *given], exit_on_error=False)
         assert bound.kwargs.get("param", bound.arguments.get("param")) == [f"{name}=2"]
+
+
+def test_all_symbols_of_a_model_are_given_values_by_options(call, tmp_path):
+    """As the remedy has them; the file has the numbers."""
+    mass, length = sp.Symbol("m", positive=True), sp.Symbol("the 'l'", positive=True)
+    body = zw.Body("b", zw.Revolute("j", (0, 1, 0)), mass=mass, com=(length, 0, 0), inertia=(1, 1, 1))
+    (tmp_path / "model.json").write_text(zw.Mechanism("p", [body]).to_json())
+    _, _, err = call("convert", "model.json", "m.xml")
+    remedy = re.search(r"give (--param .*=\.\.\.)", " ".join(err.split()))
+    assert remedy is not None
+    given = [text.replace("...", "2") for text in shlex.split(remedy[1])]
+    assert given == ["--param", "m=2", "--param", "the 'l'=2"]
+    assert call("convert", "model.json", "m.xml", *given)[0] == 0
+    assert zw.mass_matrix(zw.load(tmp_path / "m.xml"), [0.0])[0, 0] == pytest.approx(1 + 2 * 2**2)
+    call(*"simulate furuta --duration 0.01 --out a.nc".split())
+    status, _, err = call(*"view a.nc --html a.html --param m=1".split())
+    assert status == 1 and "leave out --param m=1" in err
 
 
 def examples_in(text: str) -> list[list[str]]:
@@ -244,6 +271,7 @@ def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
         ("view arm.json --html arm.json", "--html 'arm.json' must end in .html"),
         ("plot nowhere.nc", "nowhere.nc"),
         ("plot nowhere.nc --out a.gif", ".png"),
+        ("plot folder.nc", "'folder.nc' is a folder, and a recording that is one ends in .zarr"),
         ("info arm.json", "format"),
         ("ik furuta --frame nose --position 0 0 1", "nose"),
         ("demo here --worlds 0", "--worlds is 0; give a whole number from 1"),

@@ -96,7 +96,7 @@ def linearize(
     strict: Strict = True,
 ) -> None:
     """Print the linear model about a state: its matrices A and B, and its poles."""
-    m = model_of(model, base=base, strict=strict).subs(parse_pairs(param))
+    m = model_of(model, base=base, strict=strict, param=param)
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0})
     q: Any = keyframe or initial_state(m, parse_pairs(q0)).q[0]
     v: Any = None if keyframe else initial_state(m, None, parse_pairs(v0)).v[0]
@@ -145,6 +145,7 @@ def ik(
         tuple[float, float, float] | None,
         Parameter(help="Target orientation as roll, pitch and yaw [rad], in URDF's convention.", negative=()),
     ] = None,
+    param: Values = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> int:
@@ -152,7 +153,7 @@ def ik(
 
     The exit status is 1 if none was found.
     """
-    m = model_of(model, base=base, strict=strict)
+    m = model_of(model, base=base, strict=strict, param=param)
     if quaternion is not None and rpy is not None:
         raise DescriptionError("give the orientation by --quaternion or by --rpy, not by both")
     target: Any = np.array(position)

@@ -19,8 +19,11 @@ from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.samples import SAMPLES
 
-VALUE_OF_A_SYMBOL = re.compile(r"give params=\{('.+?'|\".+?\"): \.\.\.\}")
-"""The remedy of the functions for a symbol without a value."""
+NAME = re.compile(r"('.+?'|\".+?\"): \.\.\.")
+VALUES_OF_SYMBOLS = re.compile(
+    rf"(give params=|give them with mechanism\.subs\()\{{{NAME.pattern}(, {NAME.pattern})*\}}\)?"
+)
+"""The remedies of the functions for symbols without values."""
 INTERRUPTED = 130  # the exit status that shells expect after Ctrl-C
 
 app = App(
@@ -73,9 +76,10 @@ def _message(error: BaseException) -> str:
     """
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return VALUE_OF_A_SYMBOL.sub(_param_option, str(error))
+    return VALUES_OF_SYMBOLS.sub(_param_options, str(error))
 
 
-def _param_option(remedy: re.Match[str]) -> str:
-    """The option that gives the value of a symbol, as a shell reads it."""
-    return f"give --param {shlex.quote(ast.literal_eval(remedy[1]))}=..."
+def _param_options(remedy: re.Match[str]) -> str:
+    """The options that give the values of symbols, as a shell reads them."""
+    names = [shlex.quote(ast.literal_eval(name[1])) for name in NAME.finditer(remedy[0])]
+    return "give " + " ".join(f"--param {name}=..." for name in names)

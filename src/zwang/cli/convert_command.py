@@ -13,7 +13,7 @@ from rich.markup import escape
 import zwang as zw
 from zwang.atomic import write_file
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, examples
+from zwang.cli.command_options import Base, Model, Values, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import model_of
 from zwang.errors import FormatError
@@ -34,6 +34,7 @@ def convert(
         Path, Parameter(help="The file to write; its ending says the format: .urdf, .xml or .mjcf, .json.")
     ],
     *,
+    param: Values = None,
     base: Base = "fixed",
     strict: Annotated[
         bool,
@@ -49,7 +50,7 @@ def convert(
     what it cannot say, is listed.
     """
     write = writer_of(output)
-    m = model_of(model, base=base, strict=strict)
+    m = model_of(model, base=base, strict=strict, param=param)
     report = write(m, output, strict)
     for note in (*(n for n in m.report.notes if n.kind in ("repaired", "unsupported")), *report.notes):
         where = f"{note.where}: " if note.kind != "written" else ""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 import zwang as zw
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Strict, examples
+from zwang.cli.command_options import Base, Model, Strict, Values, examples
 from zwang.cli.console import out
 from zwang.cli.inputs import check_counts, model_of
 from zwang.cli.run_commands import displaced_configurations
@@ -27,6 +27,7 @@ def bench(
     model: Model,
     *,
     worlds: Annotated[int, Parameter(help="Number of worlds evaluated in one call.")] = 4096,
+    param: Values = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
@@ -34,7 +35,7 @@ def bench(
     function.
     """
     check_counts(worlds)
-    m = model_of(model, base=base, strict=strict)
+    m = model_of(model, base=base, strict=strict, param=param)
     if not m.nv:
         raise SimulationError(f"{str(model)!r} has no movable joint, so there is nothing to measure")
     rng = np.random.default_rng(0)

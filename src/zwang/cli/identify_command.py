@@ -12,7 +12,7 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Strict, examples
+from zwang.cli.command_options import Base, Model, Strict, Values, examples
 from zwang.cli.console import out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
@@ -124,6 +124,7 @@ def identify(
     motor: MotorJoints = None,
     independent: Independent = None,
     check_units: CheckUnits = True,
+    param: Values = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
@@ -148,7 +149,7 @@ def identify(
             raise LoadError(missing_file_message(path, (".csv",)))
     if method == "simulation" and len(data) > 1:
         raise StateError("--method simulation fits one record; give one file of data")
-    original = model_of(model, base=base, strict=strict)
+    original = model_of(model, base=base, strict=strict, param=param)
     whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
     kinds = kind or _default_kinds(method, out_file)

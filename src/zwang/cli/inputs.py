@@ -23,15 +23,25 @@ DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
 
 
 def model_of(
-    model: str | Path, *, base: Base = "fixed", strict: bool = True, symbolic: Sequence[str] = ()
+    model: str | Path,
+    *,
+    base: Base = "fixed",
+    strict: bool = True,
+    symbolic: Sequence[str] = (),
+    param: Sequence[str] | None = None,
 ) -> Mechanism:
-    """The mechanism of a file, or a sample. Raises LoadError, with similar names, where there is neither."""
+    """The mechanism of a file, or a sample. Raises LoadError, with similar names, where there is neither.
+
+    symbolic: the kinds of numbers that become symbols. param: values of symbols, as name=value.
+    """
     name = str(model)
     if Path(name).exists():
-        return zw.load(name, base=base, strict=strict, symbolic=symbolic)
-    if name in SAMPLES:
-        return with_symbolic_parameters(SAMPLES[name](), symbolic)
-    raise LoadError(missing_file_message(Path(name), DOCUMENTS, SAMPLES))
+        m = zw.load(name, base=base, strict=strict, symbolic=symbolic)
+    elif name in SAMPLES:
+        m = with_symbolic_parameters(SAMPLES[name](), symbolic)
+    else:
+        raise LoadError(missing_file_message(Path(name), DOCUMENTS, SAMPLES))
+    return m.subs(parse_pairs(param))
 
 
 def missing_file_message(path: Path, endings: tuple[str, ...], samples: Iterable[str] = ()) -> str:

@@ -108,13 +108,12 @@ def simulate(
     """
     check_output_files({"--out": (out_file, EXPORTS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     check_counts(worlds, seed)
-    m = model_of(model, base=base, strict=strict)
+    m = model_of(model, base=base, strict=strict, param=param)
     if not m.nv:
         raise SimulationError(
             f"{str(model)!r} has no movable joint, so there is nothing to simulate; "
             "`zwang info` lists its bodies"
         )
-    m = m.subs(parse_pairs(param))
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0, "--spread": spread})
     start = (keyframe, None) if keyframe else _random_initial_states(m, worlds, spread, seed, q0, v0)
     recorded = {"every": record, "forces": html is not None and forces is None}
@@ -207,6 +206,7 @@ def view(
         Path | None, Parameter(help="Write an offline web page (.html) to this file instead.")
     ] = None,
     browser: Annotated[bool, Parameter(help="Open the page in the browser.")] = True,
+    param: Values = None,
     base: Base = "fixed",
     strict: Strict = True,
 ) -> None:
@@ -217,7 +217,11 @@ def view(
     check_output_files({"--html": (html, PAGES)})
     check_counts(worlds)
     recorded = model.suffix in RECORDINGS
-    what: Any = recording_from_file(model) if recorded else model_of(model, base=base, strict=strict)
+    if recorded and param:
+        raise SimulationError(f"a recording has the values of its symbols; leave out --param {param[0]}")
+    what: Any = (
+        recording_from_file(model) if recorded else model_of(model, base=base, strict=strict, param=param)
+    )
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
         what = zw.derived_quantities(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:

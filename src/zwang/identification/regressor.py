@@ -31,6 +31,7 @@ from zwang.kinematics import configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.symbols import values_for_symbols
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import are_constant, is_scalar, sign
@@ -222,8 +223,8 @@ def _check_geometry(mechanism: Mechanism) -> None:
     """Raises ParameterError where symbols of the mechanism are more than parameters of its bodies."""
     if mechanism.symbols:
         raise ParameterError(
-            f"mechanism {mechanism.name!r} has symbols without values: {', '.join(mechanism.symbols)}; give "
-            "them with mechanism.subs({...}), or give q, v and a as symbols too"
+            f"mechanism {mechanism.name!r} has symbols without values; give them with "
+            f"{values_for_symbols(mechanism)}, or give q, v and a as symbols too"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 from zwang.errors import FormatError, ParameterError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note, Report
+from zwang.mechanism.symbols import values_for_symbols
 
 WRITTEN_FIELDS = (
     "name", "bodies", "gravity", "forces", "constraints", "frames", "geometry", "tendons", "contacts", "home",
@@ -75,8 +76,7 @@ class ExportNotes:
 def check_values(mechanism: Mechanism, format_name: str) -> None:
     """Raises ParameterError if the mechanism has symbols, which are no numbers."""
     if mechanism.symbols:
-        names = ", ".join(mechanism.symbols)
         raise ParameterError(
-            f"mechanism {mechanism.name!r} has symbols without values ({names}), and {format_name} contains "
-            "numbers only; give their values first: mechanism.subs({name: value, ...})"
+            f"mechanism {mechanism.name!r} has symbols without values, and {format_name} contains numbers "
+            f"only; give them with {values_for_symbols(mechanism)}"
         )

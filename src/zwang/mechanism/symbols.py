@@ -37,6 +37,12 @@ def with_symbolic_parameters(mechanism: Mechanism, kinds: Sequence[str]) -> Mech
     return _with_inertia_boxes(mechanism, changed)
 
 
+def values_for_symbols(mechanism: Mechanism) -> str:
+    """The call that gives the symbols their values, as remedies of errors have it."""
+    values = ", ".join(f"{name!r}: ..." for name in mechanism.symbols)
+    return f"mechanism.subs({{{values}}})"
+
+
 def _with_inertia_boxes(before: Mechanism, mechanism: Mechanism) -> Mechanism:
     """The mechanism with the boxes of fluids that have the inertia of the bodies `before` with that of its
     own.

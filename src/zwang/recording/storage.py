@@ -79,6 +79,8 @@ def read_recording(path: str | Path) -> xr.Dataset:
         _need_zarr()
     if "://" not in str(path) and not os.path.lexists(path):
         raise LoadError(f"there is no recording {str(path)!r}")
+    if Path(path).suffix != ".zarr" and os.path.isdir(path):
+        raise LoadError(f"{str(path)!r} is a folder, and a recording that is one ends in .zarr")
     try:
         opener = (
             xr.open_zarr(path, consolidated=False)

@@ -24,6 +24,7 @@ from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.options import Keyframe
+from zwang.mechanism.symbols import values_for_symbols
 from zwang.mechanism.type_validation import short_repr as short_repr
 from zwang.mechanism.type_validation import validated_arguments as validated_arguments
 from zwang.scalar import are_constant, real_array
@@ -66,8 +67,8 @@ def numeric_mechanism(mechanism: Any) -> Mechanism:
     mechanism = checked_mechanism(mechanism)
     if mechanism.symbols:
         raise ParameterError(
-            f"mechanism {mechanism.name!r} has symbols without values: {', '.join(mechanism.symbols)}; "
-            "give them with mechanism.subs({...})"
+            f"mechanism {mechanism.name!r} has symbols without values; give them with "
+            f"{values_for_symbols(mechanism)}"
         )
     return mechanism
 
