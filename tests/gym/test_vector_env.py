@@ -252,13 +252,27 @@ def test_copies_of_environments_step_on_their_own(copied):
         assert not np.array_equal(twin.worlds.q, env.worlds.q)
 
 
+def only_the_first_is_reset() -> zwang.gym.VectorEnv:
+    envs = block_env(2)
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    return envs
+
+
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("call", "error", "named"),
     [
         (lambda: block_env(autoreset_mode="Never"), ArgumentError, "NextStep"),
         (lambda: block_env(max_episode_steps=0), ArgumentError, "max_episode_steps"),
-        (lambda: block_env(frame_skips=3), ArgumentError, "frame_skips"),
+        (lambda: block_env(frame_skips=3), ArgumentError, r"mean 'frame_skip'\?.* given_positions$"),
+        (lambda: block_env(infos=lambda s: [s.q()]).reset(), ArgumentError, r"infos returned .* dictionary"),
+        (lambda: block_env().step(np.zeros((3, 1))), SimulationError, r"\[0, 1, 2\] have no episode yet"),
+        (lambda: only_the_first_is_reset().step(np.zeros((2, 1))), SimulationError, r"\[1\] have no episode"),
+        (
+            lambda: zwang.gym.Env(block_env().environment).step([0.0]),
+            SimulationError,
+            r"reset\(\) before step",
+        ),
         (lambda: zwang.gym.VectorEnv(block(), lambda s: [0.0], 3.0), ArgumentError, "reward"),
         (lambda: block_env().step(np.zeros(3)), ShapeError, r"\(3, 1\)"),
         (lambda: block_env().reset(seed=[1, 2]), ShapeError, "seed"),

@@ -94,7 +94,12 @@ class Environment:
             "reward": _number("reward", self.reward(s)),
             "terminated": False if self.terminated is None else _number("terminated", self.terminated(s)),
         }
-        infos = {} if self.infos is None else self.infos(s)
+        infos: Any = {} if self.infos is None else self.infos(s)
+        if not isinstance(infos, Mapping):
+            raise ArgumentError(
+                f"infos returned {short_repr(infos)}; it must return a dictionary from names to "
+                "numbers or arrays"
+            )
         return values | {INFO + name: value for name, value in infos.items()}
 
     def worlds(self, count: int, *, dtype: str = "float64", threads: int | None = None) -> Worlds:

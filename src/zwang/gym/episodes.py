@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.utils import seeding
 
-from zwang.errors import ArgumentError, ShapeError
+from zwang.errors import ArgumentError, ShapeError, SimulationError
 from zwang.gym.environment import INFO, Environment, InitialState, RandomParameters
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.status import FAILURE_REASONS
@@ -29,7 +29,7 @@ class Episodes:
     """`count` worlds of an environment, each in an episode of its own.
 
     generators: the random generator of each world, None before it is needed. elapsed (count,): the steps of
-    the environment since the reset. dtype, threads: as for `zw.Worlds`.
+    the environment since the reset, -1 before the first one. dtype, threads: as for `zw.Worlds`.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class Episodes:
         self.worlds = environment.worlds(count, dtype=dtype, threads=threads)
         self.generators: list[np.random.Generator | None] = [None] * count
         self.seeds: list[int | None] = [None] * count
-        self.elapsed = np.zeros(count, int)
+        self.elapsed = np.full(count, -1)
+        self._have_begun = False
         self._given_params = {name: x.copy() for name, x in self.worlds.params.items()}
         self._drawn_names: set[str] = set()
         for name in environment.reset_infos:
@@ -85,6 +86,7 @@ class Episodes:
             n = environment.given_positions
             self.observation[rows, :n] = q[:, q.shape[1] - n :]
         self.elapsed[rows] = 0
+        self._have_begun = bool((self.elapsed >= 0).all())
 
     def _drawn_states(self, rows: np.ndarray, draw: InitialState) -> tuple[np.ndarray, np.ndarray]:
         """Initial states q (n, nq) and v (n, nv) of the worlds `rows`. Raises ArgumentError."""
@@ -126,10 +128,16 @@ class Episodes:
         }
 
     def advance(self, actions: Any) -> None:
-        """Advance all worlds by one step of the environment under the actions (count, inputs)."""
+        """Advance all worlds by one step of the environment under the actions (count, inputs).
+
+        Raises ShapeError, StateError, and SimulationError before the first reset of an environment.
+        """
         control = self.worlds.control
         if np.shape(actions) != control.shape:
             raise ShapeError(f"actions must have the shape {control.shape}; it is {np.shape(actions)}")
+        if not self._have_begun:
+            waiting = np.flatnonzero(self.elapsed < 0).tolist()
+            raise SimulationError(f"environments {waiting} have no episode yet: call reset() before step()")
         self.worlds.step(actions, self.environment.frame_skip)
         self.elapsed += 1
 

@@ -69,7 +69,8 @@ class Env(gymnasium.Env):
     def step(self, action: npt.ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """The observation (size,), reward, termination, truncation (False) and infos after one step.
 
-        action: (inputs,), held for `frame_skip` steps. Raises ShapeError and StateError.
+        action: (inputs,), held for `frame_skip` steps. Raises ShapeError, StateError, and SimulationError
+        before the first reset.
         """
         episodes = self._episodes
         episodes.advance(np.asarray(action)[None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 
 from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
-from zwang.errors import ArgumentError, ShapeError, SimulationError
+from zwang.errors import ArgumentError, ShapeError, SimulationError, did_you_mean
 from zwang.gym.environment import Environment
 from zwang.gym.episodes import FAILURE, Episodes, checked_seed
 from zwang.gym.rendering import SIZE, VECTOR_MODES, Rendering
@@ -126,7 +127,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         after one step.
 
         actions: (num_envs, inputs), held for `frame_skip` steps. Raises ShapeError, StateError, and
-        SimulationError if autoreset is disabled and a finished environment has not been reset.
+        SimulationError before the first reset, and if autoreset is disabled and a finished environment has
+        not been reset.
         """
         episodes, begins = self._episodes, self._finished
         if self.autoreset_mode is AutoresetMode.DISABLED and begins.any():
@@ -227,10 +229,14 @@ def environment_of(
         if extra:
             raise ArgumentError(f"an Environment was given, which has these already: {', '.join(extra)}")
         return mechanism
-    allowed = list(Environment.__dataclass_fields__)
+    allowed = [each.name for each in dataclasses.fields(Environment) if each.init]
     for name in fields:
         if name not in allowed:
-            raise ArgumentError(f"there is no argument {name!r}; the fields of an Environment are {allowed}")
+            question = did_you_mean(name, allowed)
+            raise ArgumentError(
+                f"there is no argument {name!r}.{' ' * bool(question)}{question} The fields of an "
+                f"Environment are {', '.join(allowed)}"
+            )
     return Environment(mechanism, **given)
 
 
