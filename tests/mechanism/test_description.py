@@ -293,7 +293,7 @@ def test_subs_accepts_names_and_symbols():
     assert float(numbers.forces[0].stiffness[2]) == 9
     with pytest.raises(ParameterError, match="'M'"):
         m.subs({"M": 1})
-    with pytest.raises(ParameterError, match="L, k, m"):
+    with pytest.raises(ParameterError, match=r"'L': ..., 'k': ..., 'm': ..."):
         zw.mass_matrix(m, [0.0])
     with pytest.raises(DescriptionError, match="mass of body 'b' is -1"):
         m.subs({"m": -1, "L": 3, "k": 1})
