@@ -23,7 +23,7 @@ from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
-from zwang.mechanism.lengths import displacement_tolerances, translations
+from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, while_loop
 
@@ -100,7 +100,7 @@ def project_state(
         return _ProjectionState(q, v, _ratio(violation, sizes), _ratio(residual, sizes), s.iterations + 1)
 
     last = while_loop(unfinished, iterate, _ProjectionState(np.array(q), np.array(v), np.inf, np.inf, 0.0))
-    speed = _ratio(last.v, displacement_tolerances(mechanism, last.q))
+    speed = _ratio(last.v, [minimum(1, size) for size in displacement_sizes(mechanism)])
     violated = logical_or(last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + speed))
     return ProjectedState(last.q, last.v, violated)
 

@@ -358,9 +358,9 @@ class _StaticSystem:
         """
         rows = rows_of_loops(self.problem, q)
         deviation = np.abs(q - _floats(self.problem.coordinates.completed(q)))
-        factors = np.ones(len(q))
+        factors, tolerances = np.ones(len(q)), displacement_tolerances(self.m, q)
         for k, i in translations(self.m.tree).items():
-            factors[i] = displacement_tolerances(self.m, q)[k]
+            factors[i] = tolerances[k]
         if max(rows.violation, (deviation / factors).max(initial=0)) > LARGEST_VIOLATION:
             violation = max(deviation.max(initial=0), np.abs(rows.g).max(initial=0))
             raise StateError(
