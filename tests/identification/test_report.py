@@ -150,8 +150,9 @@ def test_the_command_fits_several_files(call, tmp_path):
     )
     status, text = call("data.csv", "noted.csv", "--kind", "inertia", "--ignore", "note")
     assert status == 0 and "2400 samples of 2 trials" in " ".join(text.split())
-    status, text = call("data.csv", "noted.csv", "--method", "simulation")
-    assert status == 1 and "fits one record; give one file" in " ".join(text.split())
+    status, text = call("data.csv", "noted.csv", "--method", "simulation", "--kind", "damping",
+                        "--ignore", "note")  # fmt: skip
+    assert status == 0 and "by simulation of 58 windows of 50 samples" in " ".join(text.split())
 
 
 def test_a_file_that_cannot_hold_the_fitted_model_is_refused_before_the_fit(call, tmp_path, monkeypatch):

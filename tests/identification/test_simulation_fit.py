@@ -354,6 +354,41 @@ def test_known_velocities_need_no_unknown_starts():
     np.testing.assert_allclose(found.p, 0.1, rtol=0.02)
 
 
+@pytest.mark.parametrize("window", [50, None])
+def test_several_trials_are_fitted_together(window):
+    """Two trials of different lengths, in either order, tell the true values, and with the same windows more
+    exactly than each alone.
+    """
+    rng, kinds = np.random.default_rng(3), ("damping",)
+    trials = []
+    for samples in (201, 131):
+        t, q, tau = exact_record(arm(), samples)
+        trials.append((t + samples, q + NOISE * rng.normal(size=q.shape), tau))
+    fit = lambda time, q, tau: zw.identify.fit_by_simulation(  # noqa: E731
+        arm(damping=0.3), time, q, tau, kinds=kinds, window=window, deviation=NOISE
+    )
+    both = fit(*zip(*trials, strict=True))
+    assert both.measured.shape[:2] == ((6, 51) if window else (2, 131))
+    lower, upper = both.interval.T
+    assert ((lower < 0.1) & (upper > 0.1)).all()
+    for trial in trials if window else []:
+        assert (upper - lower < np.diff(fit(*trial).interval).ravel()).all()
+    swapped = fit(*zip(*trials[::-1], strict=True))
+    np.testing.assert_allclose(swapped.p, both.p, rtol=1e-5)
+    assert "<svg" in zw.identify.report(both)._repr_html_()
+
+
+def test_invalid_trials_are_told_by_number():
+    t, q, tau = record(arm())
+    fit = zw.identify.fit_by_simulation
+    with pytest.raises(ShapeError, match="time has 2 trials, and q has 1"):
+        fit(arm(), [t, t], [q], [tau, tau])
+    with pytest.raises(StateError, match="trial 2: time must increase in even steps"):
+        fit(arm(), [t, t[::-1]], [q, q], [tau, tau])
+    with pytest.raises(StateError, match=r"trial 2 has the sampling time 0\.02 s, and trial 1 has 0\.01 s"):
+        fit(arm(), [t, 2 * t], [q, q], [tau, tau])
+
+
 def test_invalid_calls_are_told_by_name():
     t, q, tau = record(arm())
     fit = zw.identify.fit_by_simulation

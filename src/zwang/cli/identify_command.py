@@ -144,7 +144,9 @@ def identify(
             f"--method simulation compares coordinates as measured; leave out {' and '.join(given)}"
         )
     write = None if out_file is None else writer_of(out_file)
-    _check_data(data, method)
+    for path in data:
+        if not path.exists():
+            raise LoadError(missing_file_message(path, (".csv",)))
     original = model_of(model, base=base, strict=strict, param=param)
     whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
@@ -165,8 +167,8 @@ def identify(
             stribeck=stribeck or (), motors=motor or (), independent=independent,
         )  # fmt: skip
     else:
-        samples = trials[0]
-        found = zw.identify.fit_by_simulation(m, samples.time, samples.q, samples.tau, kinds=kinds, loss=loss)
+        time, q, tau = zip(*((x.time, x.q, x.tau) for x in trials), strict=True)
+        found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss)
     result = zw.identify.report(found)
     out.print(escape(visible(str(result))))
     if report is not None:
@@ -176,15 +178,6 @@ def identify(
         fitted = found.mechanism
         write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
-
-
-def _check_data(data: list[Path], method: Method) -> None:
-    """Raises LoadError for a missing file, and StateError for several files where one record is fitted."""
-    for path in data:
-        if not path.exists():
-            raise LoadError(missing_file_message(path, (".csv",)))
-    if method == "simulation" and len(data) > 1:
-        raise StateError("--method simulation fits one record; give one file of data")
 
 
 def _fixed_coordinates(m: zw.Mechanism, part: zw.Mechanism) -> dict[str, float]:

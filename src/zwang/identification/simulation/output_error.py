@@ -102,7 +102,7 @@ class System(NamedTuple):
 
 @dataclass(frozen=True)
 class OutputError:
-    """The least-squares problem of one record."""
+    """The least-squares problem of the windows of all records."""
 
     simulator: Simulator
     model: CompiledMechanism

@@ -20,7 +20,7 @@ from zwang.identification.linear_estimation import MAD, Loss
 from zwang.identification.parameters import Parameter, index_of
 from zwang.identification.pseudo_inertia import parameters_of_pseudo_inertia, pseudo_inertia
 from zwang.identification.simulation.output_error import Iterate, OutputError, Target
-from zwang.identification.simulation.recorded_motion import RecordedMotion
+from zwang.identification.simulation.recorded_trials import RecordedTrials
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 from zwang.identification.simulation.simulation_intervals import KnownCombinations, known_combinations
 from zwang.identification.simulation.unknowns import SYMBOL, Unknowns, unknowns_of
@@ -93,11 +93,11 @@ class SimulationFit:
 @validated_arguments()
 def fit_by_simulation(
     mechanism: Mechanism,
-    time: ArrayLike,
-    q: ArrayLike,
-    control: ArrayLike,
+    time: ArrayLike | Sequence[ArrayLike],
+    q: ArrayLike | Sequence[ArrayLike],
+    control: ArrayLike | Sequence[ArrayLike],
     *,
-    v: ArrayLike | None = None,
+    v: ArrayLike | Sequence[ArrayLike] | None = None,
     kinds: Sequence[str] = ("inertia",),
     bodies: Sequence[str] | None = None,
     guess: Mapping[Any, float] | None = None,
@@ -129,7 +129,8 @@ def fit_by_simulation(
 
     time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
     a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used. The
-    elements of labelled arrays, as of recordings, are read by their labels.
+    elements of labelled arrays, as of recordings, are read by their labels. Of several trials, evenly sampled
+    with one sampling time, give sequences of these arrays, one of each trial; their lengths may differ.
     v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
     unknowns too, from first guesses by a local polynomial.
     kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
@@ -141,7 +142,8 @@ def fit_by_simulation(
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
     estimated from third differences, with loss="huber" from their median. window: samples that are simulated
-    from one start, None for all; those after the last whole window are not used.
+    from one start, None for all of the (shortest) trial; those after the last whole window of a trial are
+    not used.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
     step [s], integrator: of the simulation, by default the mechanism's; a step must divide the sampling
@@ -169,7 +171,7 @@ def fit_by_simulation(
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
-    record = RecordedMotion.checked(unknowns.model, model, time, q, control, v)
+    record = RecordedTrials.checked(unknowns.model, model, time, q, control, v)
     options = unknowns.model.options
     if seed < 0:
         raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
@@ -199,7 +201,7 @@ def fit_by_simulation(
 
 @dataclass(frozen=True)
 class _Search:
-    """What all fits of one record have in common."""
+    """What all fits of the same records have in common."""
 
     simulator: Simulator
     model: CompiledMechanism
@@ -211,7 +213,7 @@ class _Search:
     deviations: np.ndarray
     iterations: int
 
-    def problem(self, record: RecordedMotion, size: int | None) -> tuple[OutputError, Windows]:
+    def problem(self, record: RecordedTrials, size: int | None) -> tuple[OutputError, Windows]:
         """The problem of windows with `size` samples."""
         windows, measured, mask = record.windows(self.simulator.h, size)
         target = Target(
@@ -220,12 +222,12 @@ class _Search:
         )  # fmt: skip
         return OutputError(self.simulator, self.model, target), windows
 
-    def scaled(self, record: RecordedMotion, window: int | None) -> _Search:
+    def scaled(self, record: RecordedTrials, window: int | None) -> _Search:
         """The search with scales of the scalars that are 0 in the model: those that alone would explain the
         residuals of the shortest windows, or errors as large as their deviations.
         """
         unknowns, p = self.simulator.unknowns, self.prior.start()
-        problem, windows = self.problem(record, min(GROWING[0], window or GROWING[0]))
+        problem, windows = self.problem(record, min(GROWING[0], record.size(window)))
         at = problem.differentiated(p, windows)
         r, J, _ = at.eliminated(at.by_parameters[..., unknowns.inertial :])
         size = np.sqrt(max(float((r**2).sum()), np.count_nonzero(problem.target.weights)))
@@ -237,26 +239,29 @@ class _Search:
         return replace(self, prior=Divergence.of(unknowns.start, scale, lower, upper))
 
     def from_start(
-        self, p: np.ndarray, record: RecordedMotion, window: int | None, stop_at: float | None
+        self, p: np.ndarray, record: RecordedTrials, window: int | None, stop_at: float | None
     ) -> tuple[OutputError, Iterate]:
         """The fit from p, with windows that grow. Where its residuals are larger than their deviations, it
         may be a local minimum to which the short windows led, so that the fit without these is tried too.
         """
-        sizes = [size for size in GROWING if size < (window or len(record.time) - 1)]
+        sizes = [size for size in GROWING if size < record.size(window)]
         found = [self._grown(p, record, sizes, window, stop_at)]
         if sizes and not found[0][1].rms <= ENOUGH:
             found.append(self._grown(p, record, [], window, stop_at))
         return min(found, key=lambda x: x[1].cost)
 
     def _grown(
-        self, p: np.ndarray, record: RecordedMotion, sizes: Sequence[int], window: int | None,
+        self, p: np.ndarray, record: RecordedTrials, sizes: Sequence[int], window: int | None,
         stop_at: float | None,
     ) -> tuple[OutputError, Iterate]:  # fmt: skip
         """The fit from p, after those of windows of these sizes."""
         for size in sizes:
             problem, windows = self.problem(record, size)
             short = problem.solved(p, windows, self.iterations, ENOUGH, NEARLY)
-            p, record = short.p, record.replaced(problem, short, self.with_starts)
+            p = short.p
+            if self.with_starts:
+                states = problem.simulator.trajectory(short.windows, problem.values(p))
+                record = record.with_states(*states)
         problem, windows = self.problem(record, window)
         return problem, problem.solved(p, windows, self.iterations, stop_at)
 

@@ -38,8 +38,9 @@ def tables(fit: SimulationFit) -> list[Table]:
 
 
 def plots(fit: SimulationFit) -> str:
-    """Measured and simulated coordinates over time."""
-    time = fit.time.ravel()
+    """Measured and simulated coordinates over time, where windows and trials follow each other."""
+    samples = fit.time - fit.time[:, :1]
+    time = (fit.time[0, 0] + samples + samples[0, -1] * np.arange(len(samples))[:, None]).ravel()
     figures = "".join(
         figure(name, time, fit.measured[..., k].ravel(), fit.simulated[..., k].ravel())
         for k, name in enumerate(fit.model.coordinate_names)

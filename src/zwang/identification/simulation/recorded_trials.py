@@ -1,0 +1,148 @@
+"""The records of several trials of one mechanism, whose windows are simulated side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zwang.api.arguments import validation
+from zwang.api.compilation.compiled import CompiledMechanism
+from zwang.errors import ShapeError, StateError
+from zwang.identification.linear_estimation import MAD, Loss
+from zwang.identification.measurements import sampling_interval
+from zwang.identification.simulation.recorded_motion import SLOPE, RecordedMotion
+from zwang.identification.simulation.sensitivities import Windows
+from zwang.mechanism.mechanism import Mechanism
+
+DIVIDED = 1e-3  # relative difference by which a step may be adapted to divide the sampling time
+MISSED = 0.01  # of the sampling time, between the last sample and the end of the simulation
+SAME = 1e-4  # relative difference of the sampling times of trials, which one step divides
+UNCERTAIN = 20.0  # how much less a first guess of a velocity counts than its errors would allow
+THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent errors of 1
+
+
+@dataclass(frozen=True)
+class RecordedTrials:
+    """The checked records of one or more trials, evenly sampled with one sampling time."""
+
+    trials: tuple[RecordedMotion, ...]
+
+    @classmethod
+    def checked(
+        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any
+    ) -> RecordedTrials:
+        """The records of one trial, or of several, for which each argument is a sequence.
+
+        Raises ShapeError and StateError, with the argument and the trial.
+        """
+        if not _is_several(time):
+            return cls((RecordedMotion.checked(m, fast, time, q, control, v),))
+        given = {"q": q, "control": control} | ({} if v is None else {"v": v})
+        for name, value in given.items():
+            if len(value) != len(time):
+                raise ShapeError(f"time has {len(time)} trials, and {name} has {len(value)}; give one each")
+        trials = []
+        for k, t in enumerate(time):
+            parts = [value[k] for value in given.values()] + [None] * (v is None)
+            try:
+                trials.append(RecordedMotion.checked(m, fast, t, *parts))
+            except (ShapeError, StateError) as error:
+                raise type(error)(f"trial {k + 1}: {error}") from error
+        first, *others = (sampling_interval(trial.time) for trial in trials)
+        for k, period in enumerate(others, start=2):
+            if abs(period - first) > SAME * first:
+                raise StateError(
+                    f"trial {k} has the sampling time {period:.6g} s, and trial 1 has {first:.6g} s; "
+                    "interpolate one of them to the other"
+                )
+        return cls(tuple(trials))
+
+    @property
+    def q(self) -> np.ndarray:
+        """The measured coordinates (N, nq) of all trials."""
+        return np.concatenate([trial.q for trial in self.trials])
+
+    def size(self, window: int | None) -> int:
+        """The number of samples of a window after its start, up to those of the shortest trial.
+
+        Raises StateError for a window of less than 3.
+        """
+        if window is not None and not window >= 3:
+            raise StateError(f"window is {window}; it must have at least 3 samples")
+        shortest = min(len(trial.time) - 1 for trial in self.trials)
+        return shortest if window is None else min(window, shortest)
+
+    def windows(self, h: float, window: int | None) -> tuple[Windows, np.ndarray, np.ndarray]:
+        """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1)."""
+        windows, measured, mask = zip(*(x.windows(h, self.size(window)) for x in self.trials), strict=True)
+        states = ((w.q, w.v, w.control, w.time) for w in windows)
+        q, v, control, time = map(np.concatenate, zip(*states, strict=True))
+        joined = Windows(q, v, control, time, windows[0].every)
+        return joined, np.concatenate(measured), np.concatenate(mask)
+
+    def with_states(self, q: np.ndarray, v: np.ndarray) -> RecordedTrials:
+        """The records with guesses of the states at the samples of the windows (W, samples + 1, n)."""
+        counts = [(len(trial.time) - 1) // (q.shape[1] - 1) for trial in self.trials]
+        parts = (np.split(x[:, :-1], np.cumsum(counts)[:-1]) for x in (q, v))
+        states = zip(self.trials, *parts, strict=True)
+        flat = ((x, *(s.reshape(-1, s.shape[-1]) for s in of_trial)) for x, *of_trial in states)
+        return RecordedTrials(tuple(trial.with_states(*guess) for trial, *guess in flat))
+
+    def step(self, given: float | None, largest: float) -> float:
+        """The step [s] of a simulation with whole numbers of steps between the samples: the given one, or
+        else the largest one up to `largest`. A step is adapted where it would miss the last sample by more
+        than `MISSED` sampling times. Raises StateError for a given step that is not positive or does not
+        divide these.
+        """
+        if given is not None and not given > 0:
+            raise StateError(f"step is {given}; it must be positive")
+        period, count = sampling_interval(self.trials[0].time), max(len(x.time) for x in self.trials)
+        h = largest if given is None else given
+        every = max(1, round(period / h))
+        if given is None and h * every < period * (1 - DIVIDED):
+            every += 1
+        if abs(h * every - period) * count <= MISSED * period:
+            return h
+        if given is not None and abs(h * every - period) > DIVIDED * period:
+            raise StateError(
+                f"the step {h:g} s does not divide the sampling time {period:.9g} s; leave step out, or give "
+                f"a fraction of the sampling time, such as step={period / math.ceil(period / h):.9g}"
+            )
+        return period / every
+
+    def deviations(self, model: CompiledMechanism, given: Any, loss: Loss) -> np.ndarray:
+        """The standard deviations (nv,) of the errors of q; for Huber's loss those without outliers."""
+        nv = model.mechanism.nv
+        if given is not None:
+            found = validation.real_values(given, "deviation")
+            if found.shape not in ((), (nv,)):
+                raise ShapeError(f"deviation must be a number or ({nv},) numbers; its shape is {found.shape}")
+            found = np.broadcast_to(found, (nv,))
+            if not (np.isfinite(found) & (found > 0)).all():
+                raise StateError(f"deviation is {found.tolist()}; it must be positive and finite")
+            return found
+        third = np.concatenate([trial.third_differences(model) for trial in self.trials])
+        size = np.sqrt(np.mean(third**2, axis=0))
+        if loss == "huber":
+            typical = MAD * np.median(np.abs(third), axis=0)
+            size = np.where(typical > 0, typical, size)  # 0 where the record mostly rests
+        return np.maximum(size / THIRD_DIFFERENCE, 1e-9)
+
+    def slope_precision(self, deviations: np.ndarray) -> np.ndarray:
+        """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope
+        through samples with these errors.
+        """
+        h, lags = sampling_interval(self.trials[0].time), np.arange(-SLOPE, SLOPE + 1)
+        slope = deviations / (h * np.sqrt((lags**2).sum()))
+        return 1 / (UNCERTAIN * slope)
+
+
+def _is_several(time: Any) -> bool:
+    """Whether these are the times of several trials."""
+    if isinstance(time, np.ndarray):
+        return time.ndim == 2
+    return isinstance(time, Sequence) and len(time) > 0 and np.ndim(time[0]) == 1
