@@ -117,7 +117,7 @@ class Woodbury(NamedTuple):
                 A = _with_squares(A, rows, count, has_many)
             return A
 
-        A = _delassus_matrix(X, H.reciprocals, order, size)
+        A = delassus_matrix(X, H.reciprocals, order, size, SIDE, lambda _: 1)
         return Woodbury(H, X, cond(has_many, with_squares, lambda A: A, A), order, has_many)
 
     def solve(self, b: Any) -> np.ndarray:
@@ -224,25 +224,45 @@ def upper_root(W: np.ndarray) -> dict[tuple[int, int], Any]:
     return C
 
 
-def _delassus_matrix(X: MutableArray, d_inverse: Any, order: Any, size: int) -> MutableArray:
-    """The lower triangle of X d^-1 X^T + 1 (size, size), block by block: few numbers are read for many
-    products.
+def delassus_matrix(
+    X: MutableArray,
+    d_inverse: Any,
+    order: Any,
+    size: int,
+    side: int,
+    diagonal: Callable[[Any], Any],
+    coupled: Callable[[Any, Any], Any] | None = None,
+) -> MutableArray:
+    """The lower triangle of X d^-1 X^T + diag(diagonal(i)), in an array (size, size), for `order` blocks of
+    `side` rows: few numbers are read for many products.
+
+    coupled(K, J): whether the rows of two blocks may have columns in common; by default all have.
     """
     width = len(d_inverse)
-    whole = [(a, b) for a in range(SIDE) for b in range(SIDE)]
+    whole = [(a, b) for a in range(side) for b in range(side)]
     lower = [(a, b) for a, b in whole if b <= a]
 
     def block_row(K: Any, A: MutableArray) -> MutableArray:
-        rows = [SIDE * K + c for c in range(SIDE)]
+        rows = [side * K + c for c in range(side)]
         scaled = [[X[k, j] * d_inverse[j] for j in range(width)] for k in rows]
 
         def block(J: Any, A: MutableArray, entries: list[tuple[int, int]] = whole) -> MutableArray:
-            columns = [SIDE * J + c for c in range(SIDE)]
-            sums: dict[tuple[int, int], Any] = {(a, b): int(entries is lower and a == b) for a, b in entries}
-            for j in range(width):
-                others = [X[l, j] for l in columns]
-                sums = {(a, b): x + scaled[a][j] * others[b] for (a, b), x in sums.items()}
-            for (a, b), x in sums.items():
+            columns = [side * J + c for c in range(side)]
+            own = [diagonal(rows[a]) if entries is lower and a == b else 0 for a, b in entries]
+
+            def products() -> list[Any]:
+                sums = own
+                for j in range(width):
+                    others = [X[l, j] for l in columns]
+                    parts = zip(sums, entries, strict=True)
+                    sums = [x + scaled[a][j] * others[b] for x, (a, b) in parts]
+                return sums
+
+            if coupled is None or entries is lower:
+                sums = products()
+            else:
+                sums = cond(coupled(K, J), products, lambda: [0.0 for _ in entries])
+            for (a, b), x in zip(entries, sums, strict=True):
                 A = A.set((rows[a], columns[b]), x)
             return A
 

@@ -8,11 +8,13 @@ The active rows of each world are gathered in blocks, one for each contact and o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import Factors, factor
+from zwang.algebra.woodbury import delassus_matrix
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
@@ -142,8 +144,8 @@ def _gathered_problem(problem: GaussProblem, rows: Rows) -> _GatheredProblem:
     gathered = _without_unused_blocks(gathered, count, width)
     M = factor(problem.M, problem.parents)
     X, g = _row_arrays(problem, primal, rows, gathered, M, count, width)
-    first, last = _tree_ranges(problem, X, count * width)
-    G = _delassus_matrix(X, M.reciprocals, gathered.R, first, last, count * width)
+    coupled = _sharing_trees(problem, X, count, width)
+    G = delassus_matrix(X, M.reciprocals, count, X.shape[0], width, lambda i: gathered.R[i], coupled)
     p = ContactProblem(
         count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
         gathered.associated,
@@ -280,47 +282,30 @@ def _row_arrays(
     return fori_loop(0, count * width, enter, (empty((n, nv)), empty(n)))
 
 
-def _tree_ranges(problem: GaussProblem, X: MutableArray, count: Any) -> tuple[MutableArray, MutableArray]:
-    """The first and the last tree of velocities that each row moves; rows of other trees are independent."""
-    size, nv = X.shape
+def _sharing_trees(
+    problem: GaussProblem, X: MutableArray, count: Any, width: int
+) -> Callable[[Any, Any], Any] | None:
+    """Whether two blocks of rows may move common trees of velocities; None if there is one tree."""
+    nv = X.shape[1]
     tree: list[int] = []
     for parent in problem.parents:
         tree.append(tree[parent] if parent >= 0 else max(tree, default=-1) + 1)
+    if max(tree, default=0) == 0:
+        return None
 
-    def row(i: Any, carry: Any) -> Any:
+    def block(K: Any, carry: Any) -> Any:
+        """The first and the last tree that the rows of block K move."""
         first, last = carry
         low, high = float(nv), -1.0
-        for k in range(max(tree, default=-1) + 1):
-            moved = sum(X[i, e] * X[i, e] for e in range(nv) if tree[e] == k) > 0
+        for k in range(max(tree) + 1):
+            entries = [X[width * K + j, e] for j in range(width) for e in range(nv) if tree[e] == k]
+            moved = sum(x * x for x in entries) > 0
             low, high = where(moved, minimum(low, float(k)), low), where(moved, float(k), high)
-        return first.set(i, low), last.set(i, high)
+        return first.set(K, low), last.set(K, high)
 
-    return fori_loop(0, count, row, (empty(size), empty(size)))
-
-
-def _delassus_matrix(
-    X: MutableArray,
-    reciprocals: np.ndarray,
-    R: MutableArray,
-    first: MutableArray,
-    last: MutableArray,
-    count: Any,
-) -> MutableArray:
-    """The lower triangle of A = X D^-1 X^T + R."""
-    size, nv = X.shape
-
-    def row(i: Any, A: MutableArray) -> MutableArray:
-        scaled = [X[i, e] * reciprocals[e] for e in range(nv)]
-
-        def entry(j: Any, A: MutableArray) -> MutableArray:
-            together = logical_and(first[i] <= last[j], first[j] <= last[i])
-            x = cond(together, lambda: sum(a * X[j, e] for e, a in enumerate(scaled)), lambda: 0.0)
-            return A.set((i, j), x)
-
-        A = fori_loop(0, i + 1, entry, A)
-        return A.set((i, i), A[i, i] + R[i])
-
-    return fori_loop(0, count, row, empty((size, size)))
+    size = X.shape[0] // width
+    first, last = fori_loop(0, count, block, (empty(size), empty(size)))
+    return lambda K, J: logical_and(first[K] <= last[J], first[J] <= last[K])
 
 
 def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) -> tuple[Any, Any]:
