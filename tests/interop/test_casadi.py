@@ -276,3 +276,30 @@ def test_without_casadi_the_error_has_the_command():
     code = cases.run_in_a_new_process_without("casadi")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'zwang[casadi]'" in done.stdout
+
+
+def test_the_stages_of_a_long_step_are_an_expression():
+    """The stages of Runge and Kutta are a loop in the machine code of an arm with six joints."""
+    fast = zw.compile(six_joints())
+    step = interop.function(fast.step, step=0.01, integrator="rk4", symbolic=True)
+    q, v, tau = np.random.default_rng(0).normal(size=(3, 6))
+    expected = fast.step(q, v, tau, step=0.01, integrator="rk4")
+    for x, y in zip(outputs(step(q, v, tau)), expected[:2], strict=True):
+        close(x.ravel(), y)
+    symbols = [casadi.SX.sym(name, 6) for name in ("q", "v", "tau")]
+    J = casadi.Function("J", symbols, [casadi.jacobian(step(*symbols)[1], symbols[1])])(q, v, tau)
+    A = fast.step_derivatives(q, v, tau, step=0.01, integrator="rk4").A
+    close(np.array(J), A[6:, 6:])
+
+
+def six_joints() -> zw.Mechanism:
+    """An arm of six joints with alternating axes."""
+    axes = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    bodies = [
+        zw.Body(
+            f"link{k}", zw.Revolute(f"joint{k}", axis=axes[k % 3]), position=(0, 0.1, 0.3), mass=1,
+            parent=f"link{k - 1}" if k else "world", com=(0.05, 0.1, 0.2), inertia=(0.01, 0.02, 0.03),
+        )
+        for k in range(6)
+    ]  # fmt: skip
+    return zw.Mechanism("arm", bodies)

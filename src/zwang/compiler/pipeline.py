@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from zwang.compiler.frontend.trace import trace
+from zwang.compiler.frontend.trace import UNROLLED_NODES, trace
 from zwang.compiler.ir.garbage_collection import without_garbage_collection
 from zwang.compiler.ir.program import Block, Program, blocks_of
 from zwang.compiler.ir.verify import verify
@@ -52,10 +52,15 @@ def optimise(program: Program) -> Program:
     return verify(schedule(roll_loops(fuse(remove_dead_code(program)))))
 
 
-def trace_and_optimise(function: Callable[..., Any], inputs: Mapping[str, Any], carried: str = "") -> Program:
+def trace_and_optimise(
+    function: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    carried: str = "",
+    unroll: int = UNROLLED_NODES,
+) -> Program:
     """The optimised program of a function; see `frontend.trace.trace` for the arguments."""
     with without_garbage_collection():
-        return optimise(trace(function, inputs, carried=carried))
+        return optimise(trace(function, inputs, carried=carried, unroll=unroll))
 
 
 def count_operations(program: Program) -> dict[str, int]:

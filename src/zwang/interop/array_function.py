@@ -109,6 +109,10 @@ class CompiledArrayFunction(ArrayFunction):
         }
         return np.array([number in zeros for number in body.results], dtype=bool)
 
+    def without_loops(self) -> CompiledArrayFunction:
+        """The function without loops of constant length, such as those over the stages of a long step."""
+        return CompiledArrayFunction(self.mechanism, ("unrolled", self.key), self.name)
+
     def differentiated(self, inputs: tuple[int, ...]) -> ArrayFunction:
         """The derivative; raises TraceError for a program with loops or branches, and CompileError."""
         key = ("jacobian", self.key, tuple(self.program.inputs[k].name for k in inputs))

@@ -6,8 +6,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from zwang.api.compilation.programs import program_of
 from zwang.errors import TraceError
 from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction
+from zwang.simulation.constraint_options import describe_constraints
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -52,8 +54,12 @@ def scalar_expressions(function: ArrayFunction, inputs: Sequence[Sequence[Any]],
     known: Mapping[str, Callable[..., Any]] = _OPERATORS | {
         name: getattr(library, other) for name, other in _FUNCTIONS.items()
     }
+    mechanism, body = function.mechanism.mechanism, function.program.body
+    ops = {*known, "const", "input"}
+    if not describe_constraints(mechanism) and any(i.op not in ops for i in body.instructions):
+        body = program_of(mechanism, ("unrolled", function.key)).body
     values: dict[int, Any] = {}
-    for instruction in function.program.body.instructions:
+    for instruction in body.instructions:
         op, data = instruction.op, instruction.data
         if op == "const":
             value = data
@@ -68,4 +74,4 @@ def scalar_expressions(function: ArrayFunction, inputs: Sequence[Sequence[Any]],
                 "symbolic=True"
             )
         values[instruction.out[0]] = value
-    return [values[number] for number in function.program.body.results]
+    return [values[number] for number in body.results]

@@ -16,6 +16,7 @@ from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.errors import TraceError
 from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction, ValuesAndJacobian
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
+from zwang.simulation.constraint_options import describe_constraints
 
 
 class StepFunction(CompiledArrayFunction):
@@ -122,6 +123,9 @@ class StepJacobian(ValuesAndJacobian):
     step. by_time: of the arguments of the step and these accelerations; the derivative of the state after
     the step by the time; None if it is not asked for. rates: G(q). Raises SimulationError for hard contacts
     and Coulomb friction.
+
+    Where nothing restrains the motion, it has derivatives too: those of the step without loops, whose
+    expression graph may be large.
     """
 
     def __init__(
@@ -134,7 +138,15 @@ class StepJacobian(ValuesAndJacobian):
         super().__init__(step, jacobian, inputs)
         compiled, options = step.mechanism, step.key[1:]
         self.mechanism = compiled.mechanism
+        self._step, self._inputs = step, inputs
         self.solution = compiled.compiled_function(("step_solution", *options)).program
         self.tangent = compiled.compiled_function(("step_tangent", *options)).program
         self.by_time = compiled.compiled_function(("time_tangent", *options)).program if by_time else None
         self.rates = step.rates
+
+    def differentiated(self, inputs: tuple[int, ...]) -> ArrayFunction:
+        """The second derivatives of the step; raises TraceError for a step with constraints."""
+        if describe_constraints(self.mechanism):
+            return super().differentiated(inputs)
+        step = self._step
+        return step.without_loops().derivative(self._inputs).derivative(inputs)

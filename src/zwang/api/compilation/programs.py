@@ -37,7 +37,7 @@ from zwang.api.functions.function_table import (
 )
 from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.derivatives.substitution import placeholders, substitute_nodes
-from zwang.compiler.frontend.trace import named_outputs
+from zwang.compiler.frontend.trace import UNROLLED_NODES, named_outputs
 from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import trace_and_optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
@@ -169,13 +169,14 @@ def check_step(step: Any, integrator: Any) -> None:
 
 
 class TracedText(NamedTuple):
-    """A text to be traced: a function of arrays, the sizes of its inputs by name, and the name of the numbers
-    that a rollout carries.
+    """A text to be traced: a function of arrays, the sizes of its inputs by name, the name of the numbers
+    that a rollout carries, and the number of nodes up to which a loop of constant length is unrolled.
     """
 
     function: Callable[..., Any]
     sizes: dict[str, Any]
     carried: str = ""
+    unroll: int = UNROLLED_NODES
 
 
 def program_of(mechanism: Mechanism, key: Key) -> Program:
@@ -184,9 +185,9 @@ def program_of(mechanism: Mechanism, key: Key) -> Program:
     key: a name of the table; (name, *options); (name, `StepForm`) of a function that depends on the step;
     ("step", h, integrator) or ("step", h, integrator,
     coordinate_reduction), and likewise "rollout"; ("step_outputs", outputs, h, ...), and likewise
-    "rollout_outputs"; ("feedback_rollout", h, integrator); ("jacobian", key, inputs). Raises
-    UnknownNameError, CompileError or DescriptionError, and TraceError for the Jacobian of a program with
-    loops or branches.
+    "rollout_outputs"; ("feedback_rollout", h, integrator); ("jacobian", key, inputs); ("unrolled", key), the
+    function without loops of constant length. Raises UnknownNameError, CompileError or DescriptionError, and
+    TraceError for the Jacobian of a program with loops or branches.
     """
     return trace_and_optimise(*_text_of(mechanism, key))
 
@@ -196,6 +197,8 @@ def _text_of(mechanism: Mechanism, key: Key) -> TracedText:
     name, *options = key if isinstance(key, tuple) else (key,)
     if name == "jacobian" and len(options) == 2:
         return _jacobian_text(mechanism, *options)
+    if name == "unrolled" and len(options) == 1:
+        return _text_of(mechanism, options[0])._replace(unroll=sys.maxsize)
     if name in ("step", "rollout") and options:
         return _step_text(mechanism, name, options, ())
     if name in DERIVATIVE_PROGRAMS and len(options) == 2:
@@ -253,7 +256,7 @@ def _jacobian_text(mechanism: Mechanism, key: Key, inputs: tuple[str, ...]) -> T
             derivatives = jacobian(rows, _flat(given[name] for name in inputs))
         return {**{f"{name}_of_function": x for name, x in outputs.items()}, "jacobian": derivatives}
 
-    return TracedText(function, inner.sizes)
+    return TracedText(function, inner.sizes, unroll=inner.unroll)
 
 
 def _flat(arrays: Iterable[Any]) -> np.ndarray:
