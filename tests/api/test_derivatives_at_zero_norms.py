@@ -99,3 +99,29 @@ def test_ilqr_keeps_a_closed_soft_connect_and_tells_of_steps_without_derivatives
     m = zw.Mechanism("m", [body], forces=[zw.Motor("u", "x")], constraints=[rough])
     with pytest.raises(SimulationError, match="step 0 of the trajectory has derivatives that are not finite"):
         ilqr(zw.compile(m), [0], [0], np.zeros((3, 1)), Quadratic([0], [1, 1], [1], [1, 1]))
+
+
+def test_coincident_points_of_a_tendon_are_switching():
+    """But not those on the axis of the joint between their bodies, which coincide at all configurations."""
+    slide = zw.Body("a", zw.Prismatic("z", axis=(0, 0, 1)), mass=1)
+    ends = zw.Tendon("t", path=("o", "p"), stiffness=5.0, spring_length=(0, 0))
+    frames = [zw.Frame("o", "world"), zw.Frame("p", "a")]
+    fast = zw.compile(zw.Mechanism("slide", [slide], gravity=(0, 0, 0), frames=frames, tendons=[ends]))
+    marked = [bool(fast.step_derivatives([z], [0.0], [0.0], step=0.01).switching) for z in (0, 1e-3)]
+    assert marked == [True, False]
+    upper = zw.Body("u", zw.Revolute("s", axis=(0, 1, 0)), mass=1, com=(0, 0, -0.2))
+    lower = zw.Body(
+        "l", zw.Revolute("e", axis=(0, 1, 0)), parent="u", position=(0, 0, -0.4), mass=1, com=(0, 0, -0.2)
+    )
+    frames = [
+        zw.Frame("start", "world", position=(0.3, 0, 0)),
+        zw.Frame("elbow of u", "u", position=(0, 0, -0.4)),
+        zw.Frame("elbow of l", "l"),
+        zw.Frame("end", "l", position=(0.1, 0, -0.1)),
+    ]
+    path = zw.Tendon("t", path=tuple(f.name for f in frames), stiffness=5.0, spring_length=(0, 0))
+    fast = zw.compile(zw.Mechanism("arm", [upper, lower], frames=frames, tendons=[path]))
+    q, v, u = np.array([0.3, 0.4]), np.array([0.5, -1.0]), np.zeros(2)
+    found = fast.step_derivatives(q, v, u, step=0.01)
+    assert not found.switching
+    assert relative_error(np.hstack([found.A, found.B]), differences(fast, q, v, u, step=0.01)) < 1e-7

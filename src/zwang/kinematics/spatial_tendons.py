@@ -16,15 +16,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, max_abs
 from zwang.algebra.rotations import cross
 from zwang.kinematics.poses import IDENTITY, Pose, motion_subspace, placement_pose
 from zwang.kinematics.wrapping import WrapShape, wrap_around
 from zwang.mechanism.tendon_paths import PathSegment, TendonPaths, WrappingBody
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import MutableArray, divide, empty, fori_loop, less, sqrt, where, zeros
+from zwang.scalar import (
+    MutableArray,
+    are_constant,
+    divide,
+    empty,
+    fori_loop,
+    less,
+    minimum,
+    sqrt,
+    where,
+    zeros,
+)
 from zwang.scalar.stacked_pytree import StackedPytree
 
+COINCIDENT = 1e-12  # relative distance of points that coincide but for rounding
 _STRAND = 6  # numbers of a strand: n / c, and a point
 
 Strands = list[tuple[np.ndarray, np.ndarray]]  # the unit vector along each strand, and a point on it
@@ -85,6 +97,39 @@ def spatial_tendons(tree: Tree, paths: TendonPaths, poses: Sequence[Pose]) -> Sp
     moments = _moments(tree, paths, poses, strands)
     rigid_lengths, rigid = _rigid_segments(tree, paths, poses)
     return SpatialTendons(paths, lengths, rigid_lengths, strands, rigid, moments)
+
+
+def least_span(
+    tree: Tree, paths: TendonPaths, poses: Sequence[Pose], others: Sequence[Sequence[Pose]]
+) -> Any:
+    """The least distance [m] between the ends of a segment; infinite without segments.
+
+    others: poses at other configurations; segments whose ends coincide there, as on the axis of the joint
+    between their bodies, have no length and are left out.
+    """
+    segments = [numbered for numbered in paths.segments if not _coincides(tree, others, numbered[-1])]
+    if not segments:
+        return np.inf
+    points = _Points(tree, poses, [segment for *_, segment in segments])
+    data = StackedPytree([points.data(numbered) for numbered in segments])
+
+    def shorter(k: Any, least: Any) -> Any:
+        segment = data[k]
+        ends = points.positions[segment.first], points.positions[segment.last]
+        return minimum(least, distance_and_direction(*ends)[0])
+
+    return fori_loop(0, len(segments), shorter, np.inf)
+
+
+def _coincides(tree: Tree, configurations: Sequence[Sequence[Pose]], segment: PathSegment) -> bool:
+    """Whether the ends of a segment are known to coincide at all these configurations."""
+    placements = [tree.placement(frame) for frame in (segment.first, segment.last)]
+    for poses in configurations:
+        first, last = (placement_pose(poses, placement).p for placement in placements)
+        scale = 1 + max_abs(first) + max_abs(last)
+        if not are_constant(*first, *last) or max_abs(last - first) > COINCIDENT * scale:
+            return False
+    return True
 
 
 def _rigid_segments(

@@ -31,6 +31,9 @@ from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORR
 from zwang.dynamics.actuators import clipped
 from zwang.dynamics.adhesion import adhesive_pairs
 from zwang.dynamics.gauss import GaussProblem
+from zwang.kinematics.configuration import integrate_configuration
+from zwang.kinematics.kinematics import Kinematics
+from zwang.kinematics.spatial_tendons import least_span
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import (
@@ -83,6 +86,19 @@ def muscle_is_switching(mechanism: Mechanism, z: Any, control: Any) -> Any:
                 u = clipped(named.get(force.name, 0), force.control_range)
                 found = logical_or(found, absolute(clip(u, 0, 1) - states[force.states[-1]]) < CLOSE)
     return found
+
+
+def tendon_is_switching(mechanism: Mechanism, q: Any) -> Any:
+    """Whether neighbouring points of the path of a spatial tendon are so close that its direction changes
+    with a displacement by `CLOSE`; where they coincide it has none.
+    """
+    paths, tree = mechanism.tendon_paths, mechanism.tree
+    if not paths.segments:
+        return 0.0 > 1.0
+    displacements = np.random.default_rng(0).normal(size=(2, mechanism.nv))
+    others = [integrate_configuration(tree, np.array(mechanism.neutral), dq) for dq in displacements]
+    span = least_span(tree, paths, Kinematics(tree, q).poses, [Kinematics(tree, x).poses for x in others])
+    return span < CLOSE
 
 
 def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:

@@ -41,7 +41,7 @@ from zwang.simulation.step_tangent import (
     state_derivative_tangent,
     step_tangent,
 )
-from zwang.simulation.switching import is_switching, muscle_is_switching
+from zwang.simulation.switching import is_switching, muscle_is_switching, tendon_is_switching
 from zwang.solver.linearised import KnownSolutions
 
 STAGES = {"rk4": 4}
@@ -277,7 +277,10 @@ def step_solution(
         if carried is not None and after.row_status is not None:
             carried.keep(after.row_status)
     state, found = _valid(after), [motion.a for motion in after.motions]
-    switching = muscle_is_switching(settings.mechanism, before.z, control)
+    switching = logical_or(
+        muscle_is_switching(settings.mechanism, before.z, control),
+        tendon_is_switching(settings.mechanism, before.q),
+    )
     if after.switching is not None:
         switching = logical_or(switching, after.switching)
     if settings.constraint_model is not None:
