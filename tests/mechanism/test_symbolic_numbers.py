@@ -53,9 +53,57 @@ def test_a_unit_axis_and_the_equations_about_it_remain_short():
     assert sp.simplify(torque + 9.81 * sp.sin(sp.Symbol("j", real=True)) / (1 + s**2)) == 0
 
 
-def test_the_direction_of_a_speed_is_normalised_only_in_numbers():
-    assert PointSpeed("u", "b", (0, 1, s)).direction == (0, 1, s)
+def test_symbolic_directions_of_constraints_and_speeds_have_length_1():
+    """The lateral force on a sleigh is m u omega, for every length of the symbolic direction of its edge."""
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), zw.Revolute("phi"))
+    hull = zw.Body("hull", joints, mass=2, inertia=(1, 1, 0.5))
+    edge = zw.NoSideSlip("edge", "hull", direction=(a, b, 0))
+    m = zw.Mechanism("sleigh", [hull], constraints=[edge], gravity=(0, 0, 0))
+    along = PointSpeed("u", "hull", direction=(2 * b, -2 * a, 0))
+    e, values = zw.equations(m, [along, "phi"], form="expanded"), {a: 1.5, b: 2.0}
+    M, r = e.evaluate(values | {"u": 0.7, "phi_dot": 1.1, "phi": 0.4})
+    np.testing.assert_allclose(np.linalg.solve(M, r), [0, 0], atol=1e-12)
+    np.testing.assert_allclose(M, np.diag([2, 0.5]), atol=1e-12)
+    rest = {"u": 0.7, "phi_dot": 1.1, "phi": 0.4, "u_dot": 0, "phi_ddot": 0}
+    (force,) = e.multipliers["edge"].subs({s: (values | rest).get(s, rest.get(str(s))) for s in symbols(e)})
+    assert abs(float(force)) == pytest.approx(2 * 0.7 * 1.1)
+
+
+def symbols(e):
+    return set().union(*(x.free_symbols for x in e.multipliers["edge"]))
+
+
+@pytest.mark.parametrize("softness", [None, zw.Softness(solref=(0.1, 1))])
+def test_a_symbolic_direction_acts_as_its_numbers(softness):
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)), zw.Revolute("phi"))
+    hull = zw.Body("hull", joints, mass=2, inertia=(1, 1, 0.5))
+
+    def run(direction, **params):
+        edge = zw.NoSideSlip("edge", "hull", direction=direction, softness=softness)
+        m = zw.Mechanism("sleigh", [hull], constraints=[edge], gravity=(0, -9.81, 0))
+        start = {"v0": [1, 0, 0.5], "duration": 0.1, "params": params}
+        found = zw.simulate(m, progress=False, record={"multipliers": True, "violations": True}, **start)
+        return [found[name].values[0] for name in ("v", "multiplier", "constraint_velocity_residual")]
+
+    expected = run((0.0, 2.0, 0.0))
+    for given, wanted in zip(run((0, a, 0), a=2.0), expected, strict=True):
+        np.testing.assert_allclose(given, wanted, atol=1e-12)
+
+
+def test_unit_directions_and_the_equations_remain_short():
+    for direction in ((sp.cos(a), sp.sin(a), 0), (0, sp.cos(a), -sp.sin(a)), (0, 1, 0)):
+        assert PointSpeed("u", "b", direction).direction == direction
+        assert zw.NoSideSlip("c", "b", direction).direction == direction
+    assert PointSpeed("u", "b", (0, 1, s)).direction == (0, 1 / sp.sqrt(1 + s**2), s / sp.sqrt(1 + s**2))
     assert PointSpeed("u", "b", (0, 3, 4)).direction == (0, 0.6, 0.8)
+    with pytest.raises(DescriptionError, match=r"direction of speed 'u' .* no direction"):
+        PointSpeed("u", "b", (0, 0, 0))
+    slides = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)))
+    edge = zw.NoSideSlip("edge", "b", direction=(a, b, 0))
+    m = zw.Mechanism("m", [zw.Body("b", slides, mass=s)], constraints=[edge], gravity=(0, -9.81, 0))
+    e = zw.equations(m, [PointSpeed("u", "b", direction=(b, -a, 0))])
+    (mass,) = e.mass_matrix
+    assert sp.simplify(mass - s) == 0
 
 
 def exact_arm(half, angle):

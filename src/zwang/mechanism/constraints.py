@@ -179,7 +179,8 @@ class JointCoupling:
 class NoSideSlip:
     """A knife-edge (no-side-slip) constraint: the velocity of a point along a direction is zero.
 
-    point [m], direction: in the frame of `body`. The velocity is relative to the body `on`.
+    point [m], direction: in the frame of `body`. The direction is divided by its length, also with symbols.
+    The velocity is relative to the body `on`.
     """
 
     name: str
@@ -225,16 +226,16 @@ class Rolling:
         object.__setattr__(self, "radius", number(self.radius, f"radius of {where}"))
         for name in ("centre", "plane_point"):
             object.__setattr__(self, name, vector(getattr(self, name), 3, f"{name} of {where}"))
-        object.__setattr__(self, "normal", direction(self.normal, f"normal of {where}"))
-        if not are_constant(*self.normal):
+        normal = direction(self.normal, f"normal of {where}")
+        if not are_constant(*normal):
             raise DescriptionError(
                 f"normal of {where} is {self.normal}; it must be numeric, as the axes along which nothing "
                 "slips are chosen by it. Give the plane to a body, such as zw.Body('plane', orientation=...) "
                 "with the symbols in its orientation, and on='plane', or tilt the gravity of the mechanism"
             )
+        object.__setattr__(self, "normal", normal)
         if self.axis is not None:
-            axis = vector(self.axis, 3, f"axis of {where}")
-            object.__setattr__(self, "axis", rotations.unit_vector(axis, f"axis of {where}"))
+            object.__setattr__(self, "axis", direction(self.axis, f"axis of {where}"))
         if are_constant(self.radius) and self.radius <= 0:
             raise DescriptionError(f"radius of {where} is {self.radius}; it must be positive")
 
@@ -413,7 +414,8 @@ EXPRESSION_CONSTRAINTS = (Holonomic, Pfaffian, NonIdeal, CoulombFriction)
 class PointSpeed:
     """An independent velocity for `equations`: the velocity of a point of a body along a direction.
 
-    point [m]: in the frame of `body`. axes: "body" or "world", the axes of `direction`.
+    point [m]: in the frame of `body`. axes: "body" or "world", the axes of `direction`, which is divided by
+    its length, also with symbols.
     """
 
     name: str
@@ -431,9 +433,8 @@ class PointSpeed:
 
 
 def direction(values: Any, where: str) -> Vector3:
-    """`values` as a vector, normalised if it is numeric. Raises DescriptionError for a zero vector."""
-    found: Any = vector(values, 3, where)
-    return rotations.unit_vector(found, where) if are_constant(*found) else found
+    """`values` as a unit vector, also with symbols. Raises DescriptionError for a zero vector."""
+    return rotations.unit_vector(vector(values, 3, where), where)  # type: ignore[return-value]
 
 
 def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:

@@ -16,7 +16,7 @@ from zwang.constraint.hard import nonideal_forces
 from zwang.constraint.independent_velocities import IndependentVelocity
 from zwang.deprecation import warn_of_rename
 from zwang.errors import DescriptionError, UnknownNameError, ZwangWarning
-from zwang.mechanism.constraints import PointSpeed
+from zwang.mechanism.constraints import NoSideSlip, PointSpeed
 from zwang.mechanism.force_elements import Actuator, Spring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_paths import side_is_inside
@@ -45,6 +45,8 @@ METHODS: dict[str, Callable[[derivation.SymbolicState], derivation.ProjectedEqua
 }  # fmt: skip
 IndependentVelocities = Sequence[str | PointSpeed]
 FORMS = ("auto", "expanded", "cse")
+DIRECTED = (NoSideSlip, PointSpeed)
+"""The constraints and velocities along a direction in a body."""
 
 
 class Equations(DerivedEquations):
@@ -182,8 +184,9 @@ def equations(
         tree = map_expressions(mechanism, lambda x: x).tree
         summed = {symbols.q[k] for k in derivation.summed_angles(tree)}
         limit = PRODUCT_LIMITS[method] if form == "auto" else float("inf")
+        units = _unit_vectors(mechanism, chosen, symbols)
         try:
-            expanded = ExpandedForm(summed, symbols.collected, limit, _unit_vectors(mechanism, symbols))
+            expanded = ExpandedForm(summed, symbols.collected, limit, units)
             found = _derived(mechanism, symbols, chosen, method, expanded, probe)
             if form == "expanded" or _is_readable(found):
                 return found
@@ -287,19 +290,23 @@ def _rotation_count(mechanism: Mechanism) -> int:
     return sum({"prismatic": 0, "ball": 3}.get(link.joint.kind, 1) for link in mechanism.tree.links)
 
 
-def _unit_vectors(mechanism: Mechanism, symbols: EquationSymbols) -> dict[sp.Expr, tuple[sp.Expr, ...]]:
+def _unit_vectors(
+    mechanism: Mechanism, chosen: Sequence[IndependentVelocity], symbols: EquationSymbols
+) -> dict[sp.Expr, tuple[sp.Expr, ...]]:
     """One component of each vector of length 1 whose square is 1 minus those of the others: the scalar parts
-    of quaternions among the coordinates, and the last components of symbolic axes that contain their norm.
+    of quaternions among the coordinates, and the last components of symbolic axes and directions that contain
+    their norm.
     """
     ends = [j.q.stop for j in mechanism.joints if "qw" in j.joint.coordinates]
     units: dict[sp.Expr, tuple[sp.Expr, ...]] = {symbols.q[end - 4]: symbols.q[end - 3 : end] for end in ends}
-    for joint in (j.joint for j in mechanism.joints):
-        for axis in (joint.axis, getattr(joint, "second_axis", ())):
-            *others, last = [x for x in axis if not are_constant(x)] or [None]
-            used = {*units, *(x for rest in units.values() for x in rest)}
-            # a component with rules of two axes could be replaced without end
-            if others and used.isdisjoint({*others, last}) and any(map(_has_root, others)):
-                units[last] = tuple(others)
+    axes = [x for j in mechanism.joints for x in (j.joint.axis, getattr(j.joint, "second_axis", ()))]
+    directions = [x.direction for x in (*mechanism.constraints, *chosen) if isinstance(x, DIRECTED)]
+    for axis in (*axes, *directions):
+        *others, last = [x for x in axis if not are_constant(x)] or [None]
+        used = {*units, *(x for rest in units.values() for x in rest)}
+        # a component with rules of two axes could be replaced without end
+        if others and used.isdisjoint({*others, last}) and any(map(_has_root, others)):
+            units[last] = tuple(others)
     return units
 
 
