@@ -26,7 +26,6 @@ from zwang.mechanism.merged_inertia import bodies_of_impossible_parts
 from zwang.mechanism.options import Keyframe, Options
 from zwang.mechanism.sensor_consistency import check_sensors
 from zwang.mechanism.sensors import SENSORS, Camera
-from zwang.mechanism.serialization import symbol_names
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import are_constant
@@ -290,32 +289,6 @@ def _check_expressions(m: MechanismParts) -> None:
             find("constraint", constraint.constraint, constraints)
         if isinstance(constraint, CoulombFriction):
             _check_friction(constraint, _joints_by_name(m), constraints)
-
-
-def check_formula_names(
-    constraints: Iterable[Any],
-    coordinates: Sequence[str],
-    velocities: Sequence[str],
-    parameters: Sequence[str],
-) -> None:
-    """Raises DescriptionError for a symbol in the formulas of constraints that stands for two quantities.
-
-    parameters: the names of the symbols in other parts of the mechanism.
-    """
-    for c in (c for c in constraints if isinstance(c, EXPRESSION_CONSTRAINTS)):
-        meanings = {"a coordinate": coordinates, "the time": ["t"], "a parameter": parameters}
-        if isinstance(c, NonIdeal):
-            rates = [f"{name}_dot" for name in velocities]
-            meanings |= {"a velocity": rates, "the magnitude of the constraint force": ["N"]}
-        for name in sorted(symbol_names(c)):
-            found = [meaning for meaning, names in meanings.items() if name in names]
-            if len(found) > 1:
-                raise DescriptionError(
-                    f"the symbol {name!r} has two meanings in the formula of constraint {c.name!r}: it is "
-                    f"{' and '.join(found)} of the mechanism; coordinates are named after their joints, "
-                    "velocities NAME_dot, the time t and the magnitude of the force N: rename the joint or "
-                    "the parameter of this name"
-                )
 
 
 def _check_friction(

@@ -15,6 +15,7 @@ from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.contact_pairs import ContactExclude, ContactPair
 from zwang.mechanism.force_elements import Actuator, Force, Motor, Wrench
+from zwang.mechanism.formula_consistency import check_formulas, rates_and_magnitude
 from zwang.mechanism.geometry import Geometry
 from zwang.mechanism.joint_index import JointIndex, joint_indices
 from zwang.mechanism.joints import MovingJoint
@@ -77,9 +78,7 @@ class Mechanism:
         put(self, "gravity", vector(self.gravity, 3, f"gravity of {where}"))
         consistency.check_mechanism(self)
         if any(isinstance(c, EXPRESSION_CONSTRAINTS) for c in self.constraints):
-            consistency.check_formula_names(
-                self.constraints, self.coordinate_names, self.speed_names, self.symbols
-            )
+            check_formulas(self.constraints, self.coordinate_names, self.speed_names, self.symbols)
         if any(not is_zero(tendon.armature) for tendon in self.tendons):
             _ = self.tree  # raises DescriptionError for a tendon with armature on several branches
         if self.home is not None:
@@ -124,18 +123,22 @@ class Mechanism:
     def symbols(self) -> tuple[str, ...]:
         """The names of the symbolic parameters, sorted.
 
-        Symbols in `formula_names`, which constraints given by expressions contain, are no parameters.
+        In constraints given by expressions, symbols in `formula_names` are no parameters, and in a `NonIdeal`
+        neither are those of velocities, NAME_dot, and N.
         """
         expressions = tuple(c for c in self.constraints if isinstance(c, EXPRESSION_CONSTRAINTS))
         others = tuple(c for c in self.constraints if not isinstance(c, EXPRESSION_CONSTRAINTS))
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "constraints"}
         named = serialization.symbol_names((*rest.values(), *others))
-        return tuple(sorted(named | (serialization.symbol_names(expressions) - self.formula_names)))
+        for c in expressions:
+            meant = self.formula_names | rates_and_magnitude(c, self.speed_names)
+            named |= serialization.symbol_names(c) - meant
+        return tuple(sorted(named))
 
     @cached_property
     def formula_names(self) -> set[str]:
-        """Names with a meaning in expressions: coordinates, velocities as `NAME_dot`, time t, force N."""
-        return {*self.coordinate_names, *(f"{name}_dot" for name in self.speed_names), "t", "N"}
+        """Names with a meaning in the expressions of every constraint: coordinates, and t for the time."""
+        return {*self.coordinate_names, "t"}
 
     @cached_property
     def tree(self) -> Tree:
