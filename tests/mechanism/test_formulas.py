@@ -93,3 +93,14 @@ def test_a_parameter_of_value_0_switches_a_formula_off():
     ):
         np.testing.assert_allclose(run.v.values[0, -1], [-0.1, 0], atol=1e-12)
     assert zw.equations(off).right_hand_side == sp.Matrix([-1])
+
+
+def test_a_function_of_time_is_refused_with_the_symbol_to_use():
+    """A function has no value, wherever it is; published equations may contain it."""
+    for build in (
+        lambda f: zw.Holonomic("c", f - k),
+        lambda f: zw.Pfaffian("c", {"x": f}),
+        lambda f: zw.Body("b", zw.Revolute("j"), mass=f),
+    ):
+        with pytest.raises(DescriptionError, match=r"undefined function x\(t\) \(use the symbol x instead\)"):
+            build(sp.Function("x")(t))

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 
@@ -106,6 +107,8 @@ def unreal_part(x: sp.Basic) -> str:
             return UNREAL[part]
         if isinstance(part, BINDING):
             return f"contains an unevaluated {part.func.__name__} (evaluate it with .doit())"
+        if isinstance(part, AppliedUndef):
+            return f"contains the undefined function {part} (use the symbol {part.func.__name__} instead)"
         if part not in seen:
             seen.add(part)
             pending += part.args
