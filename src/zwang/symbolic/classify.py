@@ -24,6 +24,7 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.symbolic.constraint_agreement import check_agreement
 from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.numeric_probe import TIME, independent_columns, independent_rows, numeric_probe
 
@@ -97,14 +98,15 @@ def classify(mechanism: Mechanism) -> Classification:
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and
     Control, Sec. 2.
     Raises DescriptionError for a mechanism without moving joints, and where the constraints are singular near
-    home.
+    home; InconsistentConstraintsError where hard constraints without symbols contradict each other.
     """
     mechanism = validation.checked_mechanism(mechanism)
     if not mechanism.nv:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: there is nothing to constrain"
         )
-    numbers, q = numeric_probe(mechanism)
+    numbers, q = probe = numeric_probe(mechanism)
+    check_agreement(mechanism, probe)
     at = np.array([*q, TIME])
     hard = hard_constraints(numbers)
     closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at, numbers.nv)

@@ -25,6 +25,7 @@ from zwang.scalar import are_constant, is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_options import with_acting_constraints
 from zwang.symbolic import derivation, reactions, typesetting
+from zwang.symbolic.constraint_agreement import check_agreement
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm, map_expressions
@@ -147,7 +148,9 @@ def equations(
     coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
     the other quantities have, such as a parameter and a joint, for two symbols of one name, for tendons with
-    armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move.
+    armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move;
+    InconsistentConstraintsError where hard constraints without symbols contradict each other. Of dependent
+    constraints with symbols the first are kept, as for values of the symbols for which they agree.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -178,6 +181,7 @@ def equations(
             "as it is computed by cases; use form='cse'"
         )
     probe = numeric_probe(mechanism)
+    check_agreement(mechanism, probe)
     chosen = chosen_velocities(mechanism, speeds, probe)
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _may_be_readable(mechanism)):

@@ -1,0 +1,97 @@
+"""Dependent constraints that agree are left out of equations; contradictions are refused."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+import zwang as zw
+from tests.constraint.test_bricard import bricard
+from tests.constraint.test_closed_loops import bennett_loop
+from zwang.constraint.assembly import assemble_state
+from zwang.errors import InconsistentConstraintsError, SolveError
+
+x, y, t, a, b, mass = sp.symbols("x y t a b mass", real=True)
+Y = (0, 1, 0)
+H, P = zw.Holonomic, zw.Pfaffian
+
+
+def point(*constraints, m=mass):
+    slides = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("y", (0, 1, 0)))
+    return zw.Mechanism("point", [zw.Body("b", slides, mass=m)], gravity=(0, -10, 0), constraints=constraints)
+
+
+def rod(name, length):
+    return zw.Distance(name, ("b", (0, 0, 0)), ("world", (0, 0, 1)), length)
+
+
+CONTRADICTIONS = {
+    "drives": (H("k", x - t**2), H("l", x - 2 * t**2)),
+    "circles": (H("k", x**2 + y**2 - 1), H("l", x**2 + y**2 - 4)),
+    "multiples": (H("k", x**2 + y), H("l", 2 * x**2 + 2 * y - 3)),
+    "speeds": (P("k", {"x": 1}, rate=t), P("l", {"x": 1}, rate=2 * t)),
+    "speeds of a curve": (H("k", y - x**2), P("l", {"x": 2 * x, "y": -1}, rate=1)),
+    "drive and speed": (H("k", x - t**2), P("l", {"x": 2}, rate=t)),
+    "lengths": (rod("k", 2), rod("l", 3)),
+    "one loop": (zw.Connect("k", ("b", (0, 0, 0)), ("world", (0, 0, 0.1))),),
+    "beside a symbol": (H("s", y - a), H("k", x - 1), H("l", x - 2)),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_contradictory_constraints_have_no_equations(name):
+    """Neither has a state, from another start at another time; the mass, a symbol, has no effect."""
+    m = point(*CONTRADICTIONS[name])
+    for derive in (zw.equations, zw.classify):
+        with pytest.raises(InconsistentConstraintsError, match=r"'[kl]'.*contradict each other"):
+            derive(m)
+    numbers = m.subs(dict.fromkeys(m.symbols, 1))
+    with pytest.raises(SolveError):
+        assemble_state(numbers, [0.3, 0.4], t=0.5)
+
+
+AGREEMENTS = {
+    "twice": (H("k", x - t**2), H("l", 2 * x - 2 * t**2)),
+    "square": (H("k", x**2 + y**2 - 1), H("l", (x**2 + y**2) ** 2 - 1)),
+    "drive and speed": (H("k", x - t**2), P("l", {"x": 2}, rate=-4 * t)),
+    "values of symbols": (P("k", {"x": 1}, rate=a * t), P("l", {"x": 1}, rate=b * t)),
+    "lengths": (rod("k", sp.sqrt(1 + a**2)), rod("l", b)),
+}
+
+
+@pytest.mark.parametrize("name", AGREEMENTS)
+def test_of_constraints_that_agree_the_first_is_kept(name):
+    m = point(*AGREEMENTS[name])
+    e, alone = (zw.equations(x) for x in (m, m.replace(constraints=m.constraints[:1])))
+    assert e.multipliers["l"].shape == (0, 1)
+    assert sp.simplify(e.mass_matrix - alone.mass_matrix) == sp.zeros(1)
+    assert sp.simplify(e.right_hand_side - alone.right_hand_side) == sp.zeros(1, 1)
+    assert [c.independent for c in zw.classify(m).constraints.values()] == [1, 0]
+
+
+def four_bar(lengths):
+    """A planar four-bar in space, whose loop has a redundant row, with the ground as its fourth bar."""
+    bodies, parent, at = [], "world", (0, 0, 0)
+    for k, length in enumerate(lengths[:3]):
+        bodies.append(zw.Body(f"bar {k}", zw.Revolute(f"q{k}", Y), parent, at, mass=1, inertia=(1, 1, 1)))
+        parent, at = f"bar {k}", (length, 0, 0)
+    loop = zw.Connect("loop", (parent, at), ("world", (lengths[3], 0, 0)))
+    return zw.Mechanism("four-bar", bodies, constraints=[loop], home=(0.5, 0.6, -2.0))
+
+
+@pytest.mark.parametrize(
+    "m, degrees_of_freedom",
+    [
+        (four_bar((1.0, 2.0, 1.5, 2.2)), 1),
+        (four_bar(sp.symbols("l1:5", positive=True)), 1),
+        (four_bar((1, 10, sp.Symbol("l"), 2)), 1),  # not closed by the length of the probe
+        (bennett_loop(), None),
+        (bricard(), None),
+    ],
+    ids=["numbers", "symbols", "open", "bennett", "bricard"],
+)
+def test_overconstrained_loops_are_not_refused(m, degrees_of_freedom):
+    if degrees_of_freedom is None:
+        assert zw.classify(m).constraints
+    else:
+        assert zw.equations(m).speeds.rows == degrees_of_freedom
