@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -9,7 +10,8 @@ import zwang as zw
 from tests.constraint.test_bricard import bricard
 from tests.constraint.test_closed_loops import bennett_loop
 from zwang.constraint.assembly import assemble_state
-from zwang.errors import InconsistentConstraintsError, SolveError
+from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError, SolveError
+from zwang.solver.coordinate_reduction import coordinate_reduction
 
 x, y, t, a, b, mass = sp.symbols("x y t a b mass", real=True)
 Y = (0, 1, 0)
@@ -95,3 +97,18 @@ def test_overconstrained_loops_are_not_refused(m, degrees_of_freedom):
         assert zw.classify(m).constraints
     else:
         assert zw.equations(m).speeds.rows == degrees_of_freedom
+
+
+@pytest.mark.parametrize("form", ["expanded", "cse"])
+def test_dependent_velocities_raise_as_in_numbers(form):
+    """On a ring, x_dot does not determine y_dot where y = 0."""
+    m = point(H("ring", x**2 + y**2 - 1), m=2)
+    e = zw.equations(m, ["x"], form=form)
+    M, _ = e.evaluate({"x": 0.6, "y": 0.8, "x_dot": 1.0})
+    assert M[0, 0] == pytest.approx(2 * (1 + 0.6**2 / 0.8**2))
+    rows = zw.constrained_dynamics(m, [1, 0], [0, 1], [0, 0]).rows
+    with pytest.raises(DependentVelocitiesError):
+        coordinate_reduction(rows, np.array([[1.0, 0.0]]))
+    for names in ((), ("B",), ("velocities",)):
+        with pytest.raises(DependentVelocitiesError, match=r"x_dot of mechanism 'point' .* speeds="):
+            e.evaluate({"x": 1, "y": 0, "x_dot": 0.0}, *names)

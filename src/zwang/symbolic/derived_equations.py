@@ -19,7 +19,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
 from zwang.dynamics.generalised_forces import spring_energy
-from zwang.errors import SolveError, UnknownNameError
+from zwang.errors import DependentVelocitiesError, SolveError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
@@ -28,6 +28,7 @@ from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
 from zwang.symbolic.friction_equations import friction_forces
+from zwang.symbolic.numeric_probe import rank
 from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
 from zwang.symbolic.velocity_reduction import VelocityReduction
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
@@ -309,7 +310,8 @@ class DerivedEquations:
 
         values: by symbol or by its name. names: some of "mass_matrix", "right_hand_side", "B", "velocities",
         "X_dot".
-        Raises ParameterError for a symbol without a value and UnknownNameError for another name.
+        Raises ParameterError for a symbol without a value, UnknownNameError for another name, and
+        DependentVelocitiesError where the independent velocities do not determine the others.
         """
         s, p = self._state, self._projected
         arrays = {
@@ -321,7 +323,21 @@ class DerivedEquations:
             if name not in arrays:
                 raise UnknownNameError("array", name, arrays)
         known = {str(key): value for key, value in values.items()}
-        return tuple(self._form.values(arrays[name], known) for name in chosen)
+        found = tuple(self._form.values(arrays[name], known) for name in chosen)
+        if not all(np.isfinite(x).all() for x in found):
+            self._check_independence(known)
+        return found
+
+    def _check_independence(self, known: Mapping[str, Any]) -> None:
+        """Raises DependentVelocitiesError where A v = 0 and S v = 0 leave a velocity undetermined."""
+        e = self._reduction
+        K = self._form.values(np.concatenate([e.A, e.S]), known)
+        if np.isfinite(K).all() and rank(K) < K.shape[1]:
+            raise DependentVelocitiesError(
+                f"the independent velocities {', '.join(s.name for s in self.symbols.u)} of mechanism "
+                f"{self.mechanism.name!r} depend on each other, or are fixed by the constraints, in this "
+                "state; choose others by speeds="
+            )
 
     # -------------------------------------------------------------------- scalars of the form
 

@@ -37,14 +37,16 @@ class VelocityReduction:
     """v = V u + v0 (nv,), from the independent rows A v + a = 0 of the constraints.
 
     names: the constraints of the independent rows. all_names: those of all rows. kept: the numbers of the
-    independent rows among all. A (k, nv): the independent rows. V (nv, n), v0 (nv,). v (nv,): the generalised
-    velocities in u. v_rate (nv,): their rate at constant u. make_V_rate: computes V_rate.
+    independent rows among all. A (k, nv): the independent rows. S (n, nv): u = S v. V (nv, n), v0 (nv,).
+    v (nv,): the generalised velocities in u. v_rate (nv,): their rate at constant u. make_V_rate: computes
+    V_rate.
     """
 
     names: tuple[str, ...]
     all_names: tuple[str, ...]
     kept: tuple[int, ...]
     A: np.ndarray
+    S: np.ndarray
     V: np.ndarray
     v0: np.ndarray
     v: np.ndarray
@@ -154,7 +156,7 @@ def velocity_reduction(
         unit = np.eye(nv, dtype=int)
         zero = np.zeros(nv, int)
         return VelocityReduction(
-            (), (), (), np.zeros((0, nv), int), unit, zero, np.asarray(u), zero, partial(np.zeros_like, unit)
+            (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, partial(np.zeros_like, unit)
         )
     K_near = np.concatenate(
         [A_near[kept], *[velocity_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
@@ -162,7 +164,8 @@ def velocity_reduction(
     order = pivots(K_near)
     known = closed_rows(mechanism, q, np.zeros(nv, int), t)
     k, m = len(kept), len(speeds)
-    K = np.concatenate([known.A[kept], _velocity_rows(mechanism, speeds, q)])
+    S = _velocity_rows(mechanism, speeds, q)
+    K = np.concatenate([known.A[kept], S])
     right = np.zeros((k + m, m + 1), int).astype(object)
     right[k:, :m] = np.eye(m, dtype=int)
     right[:k, m] = -known.a[kept]
@@ -175,7 +178,7 @@ def velocity_reduction(
     v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
     V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, order), V)
     names = tuple(known.names[i] for i in kept)
-    return VelocityReduction(names, known.names, tuple(kept), known.A[kept], V, v0, v, v_rate, V_rate)
+    return VelocityReduction(names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, V_rate)
 
 
 def _velocity_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any) -> np.ndarray:
