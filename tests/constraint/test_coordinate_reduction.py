@@ -192,9 +192,9 @@ def test_steps_and_rollouts_of_time_dependent_constraints(reduction):
     end = start + 50 * h
     expected = r0 * np.cosh(50 * h * omega) * np.stack([np.cos(omega * end), np.sin(omega * end)])
     np.testing.assert_allclose(run.q[:, -1], expected.T, rtol=1e-7)
-    state, t = (r0 * radial, omega * r0 * tangential), start
-    for _ in range(50):
-        state, t = fast.step(*state[:2], np.zeros((2, 2)), time=t, **settings), t + h
+    state = r0 * radial, omega * r0 * tangential
+    for k in range(50):
+        state = fast.step(*state[:2], np.zeros((2, 2)), time=start + k * h, **settings)
     assert np.array_equal(state.q, run.q[:, -1])
     zero = fast.rollout(r0 * radial[0], omega * r0 * tangential[0], np.zeros(2), steps=50, **settings)
     assert np.array_equal(zero.q, run.q[0])

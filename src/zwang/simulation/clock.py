@@ -1,4 +1,4 @@
-"""The clock of a world: the number of its steps, from which its time follows.
+"""The clock of a world or of a rollout: the number of its steps, from which its time follows.
 
 In double precision it is one number. In single precision, which lacks whole numbers above 2^24, it is two:
 the rounded number of steps, and what the rounding has left out.
@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zwang.scalar import where
+from zwang.scalar import absolute, less, where
 
 
 def clock_size(dtype: npt.DTypeLike) -> int:
     """The numbers of a clock in arrays of this type."""
     return 1 if np.dtype(dtype).itemsize >= 8 else 2
+
+
+def first_clock() -> np.ndarray:
+    """The clock before the first step, for programs of either precision."""
+    return np.zeros(clock_size(np.float32))
 
 
 def advanced_clock(clock: Any, advances: Any) -> np.ndarray:
@@ -28,6 +33,12 @@ def advanced_clock(clock: Any, advances: Any) -> np.ndarray:
     added = clock[1] + one
     rounded = clock[0] + added
     return np.array([rounded, added - (rounded - clock[0])])
+
+
+def clock_time(clock: Any, h: float) -> Any:
+    """The time [s] of a clock with steps of the size h [s], rounded as any input of a program is."""
+    # selected, as a product alone is fused with what is added to it, and then is not rounded
+    return where(less(absolute(clock[0]), np.inf), clock[0] * h, np.nan)
 
 
 def clock_of(steps: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:

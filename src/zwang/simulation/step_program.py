@@ -29,7 +29,7 @@ from zwang.scalar import (
     where,
     zeros,
 )
-from zwang.simulation.clock import advanced_clock
+from zwang.simulation.clock import advanced_clock, clock_time
 from zwang.simulation.controls import ControlFunction
 from zwang.simulation.impact_stage import impact_log_size
 from zwang.simulation.settings import CoordinateReduction
@@ -124,11 +124,12 @@ class StepProgram:
 
         q (nq,), v (nv,), z (nz,): the state. u (nu,): the control; not read with a controller. clock (1,) or
         (2,): the number of steps so far, from which the time follows (see `simulation.clock`); status (1,):
-        the status of the world (see `simulation.status`); both are given, or neither. time (1,) [s]: of a
-        step without a clock. params: an array (1,) for each symbol. carried: see `CarriedState`; without it
-        no body sleeps. solver (3,): the monitor of the solver's status, see `simulation.solver_status`.
-        stage: the array of the `Stage` of the last state derivative and of its control, for worlds with a
-        status. Clock, status, time, solver and stage are returned if they are given.
+        the status of the world (see `simulation.status`), given with a clock only. time (1,) [s]: of a step
+        without a clock, or that of the clock 0. params: an array (1,) for each symbol. carried: see
+        `CarriedState`; without it no body sleeps. solver (3,): the monitor of the solver's status, see
+        `simulation.solver_status`. stage: the array of the `Stage` of the last state derivative and of its
+        control, for worlds with a status. Clock, status, solver and stage are returned if they are given, and
+        so is the time of a step without a clock.
 
         Raises SimulationError where bodies cannot sleep, for outputs of a world with a status, for a `stage`
         of steps that are divided at impacts or stops of sliding, and without clock and time if a constraint
@@ -140,7 +141,9 @@ class StepProgram:
             )
         settings = self._settings({name: x[0] for name, x in params.items()}) if params else self._numeric
         state, model = State(q, v, z), settings.constraint_model
-        t = clock[0] * self.h if clock is not None else None if time is None else time[0]
+        t = None if time is None else time[0]
+        if clock is not None:
+            t = clock_time(clock, self.h) if t is None else t + clock_time(clock, self.h)
         runs = status is None or equal(status[0], NONE)
         trees = settings.sleep.count if settings.sleep else 0
         sleep = carried.state(trees, largest_number(trees)) if carried and trees else None
@@ -180,7 +183,11 @@ class StepProgram:
             found["solver"] = advanced_monitor(solver, NO_SOLUTION if model is None else after.solver_status)
         recorded = True if solver is None else is_recorded(solver)
         found |= step_outputs(settings.mechanism, model, after, self.outputs, recorded)
-        return found if time is None else {**found, "time": np.array([time[0] + self.h])}
+        if clock is not None and status is None:
+            found["clock"] = advanced_clock(clock, True)
+        if clock is None and time is not None:
+            found["time"] = np.array([time[0] + self.h])
+        return found
 
     def _rests(self, settings: StepSettings, state: State, control: Any, sleep: Any) -> Any:
         """Whether all bodies sleep and will not wake, so that a step changes nothing; False where parameters

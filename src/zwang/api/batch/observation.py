@@ -13,6 +13,7 @@ from zwang.constraint.context import StepForm
 from zwang.errors import ArgumentError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.clock import clock_time
 from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import control_names
 
@@ -53,7 +54,7 @@ class ObservedState(NamedTuple):
     def of_state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
         """The observation of a state after a reset, which is also the one before."""
         m, named = self._substituted(given)
-        view = self._view(m, (clock[0] * self.step.size, q, v, z, u), **named)
+        view = self._view(m, (clock_time(clock, self.step.size), q, v, z, u), **named)
         values = observed_values(self.observe(view))
         self.layout.update({name: x.shape for name, x in values.items()})
         return {OBSERVED + name: np.ravel(x) for name, x in values.items()}
@@ -66,7 +67,7 @@ class ObservedState(NamedTuple):
 
         def function(clock: Any, q: Any, v: Any, z: Any, u: Any, *given: Any) -> dict[str, np.ndarray]:
             m, named = self._substituted(given)
-            state = (clock[0] * self.step.size, q, v, z, u)
+            state = (clock_time(clock, self.step.size), q, v, z, u)
             before = self._view(m, state, last_stage=asked, **named)
             view = self._view(m, state, before=before, last_stage=asked, **named)
             return observed_values(self.observe(view))
@@ -92,7 +93,7 @@ class ObservedState(NamedTuple):
         """
         *given, clock0, q0, v0, z0, stage, stage0 = others
         m, named = self._substituted(given)
-        t, t0 = (x[0] * self.step.size for x in (clock, clock0))
+        t, t0 = (clock_time(x, self.step.size) for x in (clock, clock0))
 
         def stage_of(array: Any) -> WorldView:
             ends = np.cumsum([m.nq, m.nv, len(activations(m)), len(control_names(m))])

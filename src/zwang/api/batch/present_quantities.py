@@ -10,6 +10,7 @@ from zwang.api.analysis.contacts import flat_contacts
 from zwang.api.batch.observation import state_sizes, substituted
 from zwang.constraint.context import StepForm
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.clock import clock_time
 from zwang.simulation.quantities.sensor_values import SensedState, sensor_values
 
 SENSORS, CONTACTS = "sensors", "contacts"
@@ -45,4 +46,4 @@ class PresentQuantities(NamedTuple):
 
     def _state(self, clock: Any, q: Any, v: Any, z: Any, u: Any, params: Any) -> SensedState:
         m, _ = substituted(self.mechanism, self.names, params)
-        return SensedState(m, clock[0] * self.step.size, q, v, z, u, self.step)
+        return SensedState(m, clock_time(clock, self.step.size), q, v, z, u, self.step)

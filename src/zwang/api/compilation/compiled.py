@@ -328,10 +328,9 @@ class CompiledMechanism(CompiledDerivatives):
 
         q0: (..., nq). v0: (..., nv). control: (..., inputs), constant; with one more axis than q0,
         (..., steps, inputs), one row for each step. steps: number of steps. every: k, default 1. time:
-        (...) [s], at the beginning, default 0; in single precision h is added to a rounded time, whose
-        relative error grows to `steps` / 2^24: compute many steps in parts, and give each its time.
-        activation, step, integrator, coordinate_reduction, embedding, outputs: as for `step`; the solver's
-        status is the worst one of the k steps, and forces are those of the last of them.
+        (...) [s], at the beginning, default 0; after n steps of the size h it is `time` + n h. activation,
+        step, integrator, coordinate_reduction, embedding, outputs: as for `step`; the solver's status is the
+        worst one of the k steps, and forces are those of the last of them.
 
         All steps run in compiled code. They are those of `step`: bitwise for a mechanism without soft
         constraints, limits, friction and contacts; otherwise to the solver's tolerance, as each step is
@@ -351,7 +350,7 @@ class CompiledMechanism(CompiledDerivatives):
         starts = {"q0": q0, "v0": v0, "activation": activation}
         q, v, z = (validation.real_values(x, name, copy=False) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
-        arrays = [q, v, z, controls, *self._time(time)]
+        arrays = [q, v, z, controls, *self._clock(time)]
         arrays += [initial_monitor(every)] if wanted else []
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
@@ -391,7 +390,7 @@ class CompiledMechanism(CompiledDerivatives):
         if u.ndim < 2:
             raise ShapeError(f"control must have the shape (..., steps, inputs); its shape is {u.shape}")
         goals = [validation.real_values(x, "reference") for x in reference]
-        arrays = [q, v, z, u, *self._time(time), *feedback_arrays(self.mechanism, u, K, goals, bounds)]
+        arrays = [q, v, z, u, *self._clock(time), *feedback_arrays(self.mechanism, u, K, goals, bounds)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)

@@ -26,6 +26,7 @@ from zwang.errors import DescriptionError, SimulationError, TraceError
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations, time_dependent_parts
+from zwang.simulation.clock import first_clock
 
 ArrayLike = npt.ArrayLike
 Reduction = bool | str | PointSpeed | Sequence[str | PointSpeed]
@@ -120,6 +121,11 @@ class CompiledPrograms:
                 f"{timed[0]} depends on the time t, and this step is given none: give it, time=..."
             )
         return [np.asarray(time)[..., None]]
+
+    def _clock(self, time: ArrayLike) -> list[np.ndarray]:
+        """The inputs of a rollout, for such mechanisms: the time at its beginning, and its clock."""
+        given = self._time(time)
+        return [*given, first_clock()] if given else []
 
     def _check_activation(self, activation: ArrayLike) -> None:
         """Raises ShapeError if no activations are given and the mechanism has some."""

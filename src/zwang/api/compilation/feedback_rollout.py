@@ -48,10 +48,10 @@ def feedback_step(
     # u = clip(control + K dx)
     u = values["control"] + values["gain"].reshape(-1, len(dx)) @ dx
     u = np.array([clip(*x) for x in zip(u, values["lowest"], values["highest"], strict=True)])
-    time = values.get("time")
-    after = StepProgram(mechanism, h, integrator)(q, v, z, u, time=time, carried=carried)
+    time, clock = values.get("time"), values.get("clock")
+    after = StepProgram(mechanism, h, integrator)(q, v, z, u, time=time, clock=clock, carried=carried)
     found = {"q": after["q"], "v": after["v"], "activation": after["z"], APPLIED: u}
-    return found if time is None else {**found, "time": after["time"]}
+    return found if clock is None else {**found, "clock": after["clock"]}
 
 
 def feedback_arrays(

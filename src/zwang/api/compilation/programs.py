@@ -51,6 +51,7 @@ from zwang.kinematics import configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.applied_forces import activations, time_dependent_parts
+from zwang.simulation.clock import first_clock
 from zwang.simulation.controls import control_names
 from zwang.simulation.solver_status import initial_monitor
 from zwang.simulation.step import STEPPERS
@@ -63,7 +64,8 @@ along.
 """
 
 STEP_PORTS = {
-    "q": "q", "v": "v", "z": "activation", "u": "control", "time": "time", "solver": "solver_status",
+    "q": "q", "v": "v", "z": "activation", "u": "control", "time": "time", "clock": "clock",
+    "solver": "solver_status",
 }  # fmt: skip
 """The arguments and results of a `StepProgram` by the names that they have in a compiled mechanism."""
 
@@ -305,8 +307,8 @@ def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tup
         check_velocity_count(
             mechanism, options[-1], np.array(mechanism.home or mechanism.neutral, dtype=float)
         )
-    inputs: dict[str, Any] = _step_inputs(mechanism)
     rollout = name.startswith("rollout")
+    inputs: dict[str, Any] = _rollout_inputs(mechanism) if rollout else _step_inputs(mechanism)
     if rollout and outputs:
         outputs = tuple(name for name in outputs if name != "solver_status")
         inputs["solver_status"] = len(initial_monitor(1))
@@ -326,7 +328,7 @@ def _feedback_text(mechanism: Mechanism, h: float, integrator: str) -> TracedTex
     def traced(m: Mechanism, _: Any, values: Mapping[str, Any], carried: Any = None) -> Any:
         return feedback_step(m, h, integrator, values, carried)
 
-    inputs = feedback_sizes(mechanism, _step_inputs(mechanism))
+    inputs = feedback_sizes(mechanism, _rollout_inputs(mechanism))
     return _with_parameters(mechanism, traced, inputs, {"q", "reference_q"}, WARM_START)
 
 
@@ -372,6 +374,12 @@ def _step_inputs(mechanism: Mechanism) -> dict[str, int]:
     if time_dependent_parts(mechanism):
         inputs["time"] = 1
     return inputs
+
+
+def _rollout_inputs(mechanism: Mechanism) -> dict[str, int]:
+    """The inputs of the steps of a rollout, with their sizes; the time is that at its beginning."""
+    inputs = _step_inputs(mechanism)
+    return {**inputs, "clock": len(first_clock())} if "time" in inputs else inputs
 
 
 def _with_parameters(

@@ -16,11 +16,12 @@ from zwang.compiler.runtime.compiled_function import CompiledFunction, common_le
 from zwang.compiler.runtime.rollout_kernel import RepeatedRollout, run_steps, state_sizes
 from zwang.errors import ShapeError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.simulation.clock import first_clock
 
 Options = tuple[float, str]
 """The step size [s] and the integrator."""
 STATE = ("q", "v", "activation")
-WARM_START, TIME, PARAMETERS = "warm_start", "time", "parameters"
+WARM_START, TIME, CLOCK, PARAMETERS = "warm_start", "time", "clock", "parameters"
 
 
 class Differentiable(Protocol):
@@ -90,7 +91,8 @@ class RolloutStart(NamedTuple):
         if len(spans) == 1:
             return [self.state]
         function, last = self.fast.compiled_function(("rollout", *self.options)), spans[-1].start
-        given = {**self.state, "control": self.control[:, :last], TIME: self.time, PARAMETERS: self.symbols}
+        given = {**self.state, "control": self.control[:, :last], TIME: self.time, CLOCK: first_clock()}
+        given[PARAMETERS] = self.symbols
         found = run_steps(
             function, *(given[port.name] for port in function.program.inputs), steps=last,
             every=spans[0].stop, over_time=("control",), record=self.state,
