@@ -51,6 +51,25 @@ def test_steps_at_constant_velocity_add_up_and_keep_unit_quaternions(seed):
     assert np.array_equal(normalized_configuration(tree, whole).astype(float), whole)
 
 
+def test_quaternions_of_unit_length_but_for_rounding_stay_as_they_are_in_every_path():
+    """Shorter and longer ones, to six units of rounding of |q|^2, of which those of MuJoCo's steps are."""
+    m = zw.Mechanism("top", [zw.Body("top", zw.Ball("b"), mass=1, com=(0, 0, 1), inertia=(1, 2, 3))])
+    random, unit = np.random.default_rng(0), 2.0**-52
+    q = random.normal(size=(2000, 4))
+    q *= (1 + random.uniform(-3.5, 3.5, (2000, 1)) * unit) / np.linalg.norm(q, axis=1, keepdims=True)
+    q = q[np.abs((q * q).sum(axis=1) - 1) < 6.5 * unit]
+    assert len(q) > 1500
+    for x in q:
+        assert np.array_equal(normalized_configuration(m.tree, x), x)
+    v, u = random.normal(size=(2, len(q), 3))
+    worlds = zw.Worlds(m, len(q), step=0.01)
+    worlds.reset(q=q, v=v)
+    assert np.array_equal(worlds.q, q)
+    worlds.step(u)
+    rolled = zw.compile(m).rollout(q, v, u, steps=1, step=0.01)
+    assert np.array_equal(worlds.q, rolled.q[:, 0]) and np.array_equal(worlds.v, rolled.v[:, 0])
+
+
 @given(seeds, st.floats(-1, 1))
 def test_configurations_are_normalised_also_where_they_are_nearly_unit(seed, error):
     _, tree, q, v, _ = state(seed)

@@ -120,8 +120,9 @@ def _unit(q: np.ndarray) -> np.ndarray:
 
 
 def _unit_once(q: np.ndarray) -> np.ndarray:
-    """q / |q|, or q where |q|^2 is 1 to eight units of rounding: to five it is after a normalisation."""
+    """q / |q|, or q where |q|^2 is 1 to eight units of rounding: to six it is after a normalisation."""
     square = sum(x * x for x in q)
     # r is rounded to zero there, but has the derivatives of (|q|^2 - 1) / 16; |q| = 1 + 8 r - 32 r^2 + O(r^3)
-    r = (1 + (square - 1) / 16) - 1
+    # numbers have the same spacing above and below 1.5, which they have not at 1
+    r = (1.5 + (square - 1) / 16) - 1.5
     return q / where(equal(r, 0), 1 + 8 * r - 32 * r * r, sqrt(square))

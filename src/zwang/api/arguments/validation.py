@@ -34,7 +34,7 @@ from zwang.simulation.controls import control_names
 
 FLOAT = np.dtype(float)
 SMALLEST_QUATERNION = 1e-9  # length; shorter ones have no direction
-QUATERNION_ROUNDING = 1e-15  # a quaternion of this deviation from length 1 is not normalised again
+QUATERNION_ROUNDING = 2.0**-49  # of |q|^2, up to which q stays, also in `normalized_configuration`
 
 
 @contextmanager
@@ -211,13 +211,14 @@ def normalise_quaternions(mechanism: Mechanism, q: np.ndarray, where: str = "") 
         if joint.kind in ("ball", "free"):
             first, end = joint.q.stop - 4, joint.q.stop
             part = q[..., first:end]
-            length = np.linalg.norm(part, axis=-1, keepdims=True)
+            square = np.sum(part * part, axis=-1, keepdims=True)
+            length = np.sqrt(square)
             if not (length > SMALLEST_QUATERNION).all():
                 raise StateError(
                     f"the quaternion of joint {joint.name!r}, q[{first}:{end}]{where}, is zero; "
                     "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
                 )
-            np.divide(part, length, out=part, where=np.abs(length - 1) > QUATERNION_ROUNDING)
+            np.divide(part, length, out=part, where=np.abs(square - 1) > QUATERNION_ROUNDING)
 
 
 def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
