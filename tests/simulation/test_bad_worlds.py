@@ -55,6 +55,26 @@ def test_a_nan_control_stops_its_world_at_that_step(compiled):
     assert np.array_equal(run.q.values[1, :8], good.q.values[1, :8])  # earlier samples are kept
 
 
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+@pytest.mark.parametrize("of_form", [lambda u: {"push": u}, lambda u: u[:, None]], ids=["names", "rows"])
+def test_a_control_that_is_not_finite_stops_its_world_in_every_form(of_form, bad):
+    """The others move as under the finite control alone: from rest by F t^2 / 2 m, without dry friction."""
+    worlds = zw.Worlds(cart(), 3, step=0.01)
+    worlds.step(of_form(np.array([2.0, bad, -2.0])), substeps=10)
+    assert list(worlds.failure_reason) == ["none", "bad_control", "none"]
+    alone = zw.Worlds(cart(), step=0.01)
+    alone.step([2.0], substeps=10)
+    np.testing.assert_array_equal(worlds.q[:, 0], [alone.q[0, 0], 0, -alone.q[0, 0]])
+    assert list(worlds.time) == [0.1, 0, 0.1]
+
+
+def test_controls_by_name_are_set_together_or_not_at_all():
+    worlds = zw.Worlds(cart(), 2)
+    with pytest.raises(StateError, match="control"):
+        worlds.step({"push": "strongly"})
+    assert not worlds.control.any() and not worlds.time.any()
+
+
 def test_controls_that_are_nan_in_every_world_are_rejected():
     with pytest.raises(StateError, match="NaN"):
         zw.simulate(cart(), control=np.full((20, 1), np.nan), duration=0.04, step=0.002)

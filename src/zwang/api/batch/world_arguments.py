@@ -13,11 +13,25 @@ from zwang.mechanism.type_validation import short_repr
 from zwang.scalar.real import real_array
 
 
+def whole_number(value: Any, name: str, what: str = "a whole number", least: int = 1) -> int:
+    """The value as an integer. Raises ArgumentError for what is none, or is below the least."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ArgumentError(f"{name} is {short_repr(value)}; it must be {what}, at least {least}")
+    return int(value)
+
+
 def world_count(count: Any) -> int:
     """A number of worlds. Raises ArgumentError."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ArgumentError(f"count is {count!r}; it must be a whole number of worlds, at least 1")
-    return int(count)
+    return whole_number(count, "count", "a whole number of worlds")
+
+
+def checked_seed(seed: Any) -> int | None:
+    """A seed as an integer, or None. Raises ArgumentError for what is no seed."""
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"a seed is {short_repr(seed)}; it must be a whole number, at least 0, or None")
+    return int(seed)
 
 
 def checked_commands(commands: Any) -> dict[str, np.ndarray]:

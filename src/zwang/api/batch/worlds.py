@@ -28,9 +28,11 @@ from zwang.api.batch.observation import STAGE, Observation, ObservedState
 from zwang.api.batch.present_quantities import CONTACTS, SENSORS, PresentQuantities
 from zwang.api.batch.world_arguments import (
     checked_commands,
+    checked_seed,
     merged_rows,
     rows_of,
     step_size,
+    whole_number,
     world_count,
 )
 from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
@@ -132,7 +134,7 @@ class Worlds:
         self.integrator = options.integrator if integrator is None else integrator
         if not isinstance(self.integrator, str) or self.integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", self.integrator, STEPPERS)
-        self.random = np.random.default_rng(seed)
+        self.random = np.random.default_rng(checked_seed(seed))
         self._observe, self._reduction = observe, coordinate_reduction
         self._first_commands = checked_commands(commands)
         name, _, _ = execution_settings(dtype, None, threads)
@@ -166,13 +168,11 @@ class Worlds:
         (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError, ArgumentError, and
         SimulationError during a call of another thread. A control that is not finite makes its world fail.
         """
+        if substeps is not self._substeps:  # identity, as True and 1.0 equal 1
+            self._set_substeps(whole_number(substeps, "substeps"))
         read_in_place = self._stepping.readable(control)
         if control is not None and read_in_place is None:
             self._set_control(control)
-        if substeps != 1:
-            self._check_substeps(substeps)
-        if substeps != self._substeps:
-            self._set_substeps(substeps)
         self._stepping.run(substeps, read_in_place)
 
     def reset(
@@ -392,7 +392,7 @@ class Worlds:
         made = self._with_programs()
         for name in SETTINGS:
             setattr(made, name, getattr(self, name))
-        made.count, made.random = world_count(count), np.random.default_rng(seed)
+        made.count, made.random = world_count(count), np.random.default_rng(checked_seed(seed))
         made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
         made._bind()
         made.reset()
@@ -499,10 +499,11 @@ class Worlds:
 
     def _set_control(self, control: npt.ArrayLike | Mapping[str, Any]) -> None:
         if type(control) is not np.ndarray and isinstance(control, Mapping):  # to ask the latter takes long
-            check_input_names(control, control_names(self.mechanism))
-            for k, name in enumerate(control_names(self.mechanism)):
-                if name in control:
-                    self.control[:, k] = rows_of(control[name], (self.count,), f"control[{name!r}]", 0.0)
+            names, shape = control_names(self.mechanism), (self.count,)
+            check_input_names(control, names)
+            rows = {x: rows_of(u, shape, f"control[{x!r}]", 0.0, finite=False) for x, u in control.items()}
+            for name, row in rows.items():
+                self.control[:, names.index(name)] = row
             return
         control = without_labels(control, control_names(self.mechanism), "control")
         try:
@@ -512,10 +513,6 @@ class Worlds:
         except (TypeError, ValueError, OverflowError):
             pass
         self.control[:] = rows_of(control, self.control.shape, "control", 0.0, finite=False)
-
-    def _check_substeps(self, substeps: Any) -> None:
-        if isinstance(substeps, bool) or not isinstance(substeps, int | np.integer) or substeps < 1:
-            raise ArgumentError(f"substeps is {substeps!r}; it must be a whole number, at least 1")
 
     def _chosen(self, mask: npt.ArrayLike | None) -> np.ndarray:
         """The numbers of the worlds in a mask. Raises ShapeError or ArgumentError."""
