@@ -94,3 +94,11 @@ def test_wrong_render_modes_are_named():
     env.reset()
     with pytest.raises(SimulationError, match="render_mode"):
         env.render()
+
+
+@pytest.mark.parametrize("kind", [zwang.gym.VectorEnv, zwang.gym.Env])
+@pytest.mark.parametrize("pixels", [0, -3, 2.5, "a", True])
+def test_sizes_without_pixels_are_named(kind, pixels):
+    for name in ("width", "height"):
+        with pytest.raises(ArgumentError, match=f"{name} is {pixels!r}; it must be a whole number of pixels"):
+            kind(block_env().environment, render_mode="rgb_array", **{name: pixels})

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 from zwang.api.batch.world_view import WorldView
 from zwang.constraint.context import StepForm
-from zwang.errors import UnknownNameError
+from zwang.errors import ArgumentError, UnknownNameError
 from zwang.gym.registration import TASKS
 
 QUICK = {
@@ -124,6 +124,33 @@ def test_gymnasiums_checker_accepts_the_environments(name):
 def test_wrong_arguments_are_named():
     with pytest.raises(UnknownNameError, match="forward_reward_wait"):
         gymnasium.make("zwang/HalfCheetah-v5", forward_reward_wait=1.0)
+
+
+@pytest.mark.parametrize("make", [gymnasium.make, lambda *a, **k: gymnasium.make_vec(*a, num_envs=2, **k)])
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("ctrl_cost_weight", "a", "a finite number, such as 0.001"),
+        ("healthy_reward", None, "a finite number, such as 1.0"),
+        ("reset_noise_scale", np.nan, "a finite number"),
+        ("healthy_z_range", 0.7, r"the two ends of an interval, such as \(0.7, inf\)"),
+        ("healthy_z_range", (0.7, np.nan), "the two ends of an interval"),
+        ("healthy_angle_range", ("a", "b"), "the two ends of an interval"),
+        ("terminate_when_unhealthy", "yes", "True or False"),
+        ("xml_file", 5, "the name of a file, such as 'hopper.xml'"),
+        ("frame_skip", "four", "such as 4"),
+        ("frame_skip", 2.5, "a whole number of steps, at least 1"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(make, name, value, remedy):
+    with pytest.raises(ArgumentError, match=f"{name} is .*; it must be .*{remedy}"):
+        make("zwang/Hopper-v5", **{name: value})
+
+
+def test_numbers_of_numpy_and_lists_are_arguments_as_well():
+    given = {"healthy_z_range": [0.7, 3], "ctrl_cost_weight": np.float32(0.5), "frame_skip": np.int64(2)}
+    found = TASKS["Hopper"].environment(**given, exclude_current_positions_from_observation=np.True_)
+    assert found.frame_skip == 2 and found.worlds(1).observation["observation"].shape == (1, 11)
 
 
 @pytest.mark.parametrize("name", TASKS)

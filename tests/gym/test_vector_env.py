@@ -294,11 +294,55 @@ def only_the_first_is_reset() -> zwang.gym.VectorEnv:
         (lambda: block_env(initial_state=lambda r: ([1, 2], [3])).reset(), ArgumentError, r"q \(1,\)"),
         (lambda: block_env(random_parameters=lambda r: None).reset(), ArgumentError, "random_parameters"),
         (lambda: gymnasium.make("zwang/Ant-v5", main_body=99), ArgumentError, "main_body is 99"),
+        (lambda: block_env(2.5), ArgumentError, "num_envs is 2.5"),
+        (lambda: block_env().reset(options=5), ArgumentError, "options is 5.*dictionary"),
+        (lambda: block_env().reset(options={"reset_mask": [[1], [1, 2]]}), ArgumentError, "reset_mask"),
+        *(
+            (lambda n=n: block_env(given_positions=n), ArgumentError, "given_positions is " + said)
+            for n, said in ((-1, "-1"), (1.5, "1.5"), (True, "True"), (2, "2; it must be at most nq = 1"))
+        ),
+        (
+            lambda: block_env(given_positions=1, observation=lambda s: [], reset_infos=()),
+            ArgumentError,
+            "given_positions is 1, but the observation has 0 elements",
+        ),
+        *(
+            (lambda x=x: block_env(reset_infos=x), ArgumentError, "reset_infos is")
+            for x in (None, "mass", (1,), 5)
+        ),
+        (lambda: block_env(infos=lambda s: {1: s.v()}), ArgumentError, "infos returned .* dictionary"),
+        (
+            lambda: zwang.gym.Environment(5, _observation_of_block, _place_of_block),
+            ArgumentError,
+            "Mechanism",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(call, error, named):
     with pytest.raises(error, match=named):
         call()
+
+
+@pytest.mark.parametrize("kind", [zwang.gym.VectorEnv, zwang.gym.Env])
+@pytest.mark.parametrize(
+    ("names", "named"),
+    [
+        (("x", "_x"), "'_x', which is the name of the mask of the info 'x'"),
+        *((("x", name), repr(name)) for name in ("failure_reason", "final_obs", "final_info")),
+        *((("x", name), repr(name)) for name in ("_failure_reason", "_final_obs", "_final_info")),
+    ],
+)
+def test_infos_that_would_take_the_place_of_others_are_named(kind, names, named):
+    given = {"reset_infos": (), "infos": lambda s: dict.fromkeys(names, s.q("rail"))}
+    with pytest.raises(ArgumentError, match=f"infos has {named}.* give it another name"):
+        kind(block(), lambda s: s.q(), lambda s: 0.0, params={"m": 2.0}, **given)
+
+
+def test_an_info_may_begin_with_an_underscore():
+    env = block_env(infos=lambda s: {"_x": s.q("rail"), "xx": 1.0}, reset_infos=["_x"])
+    _, infos = env.reset(seed=0)
+    assert set(infos) == {"_x", "__x"}
+    assert set(env.step(np.zeros((3, 1)))[-1]) == {"_x", "__x", "xx", "_xx"}
 
 
 def test_importing_zwang_does_not_import_gymnasium():

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from zwang.api.arguments.validation import checked_mechanism
+from zwang.api.batch.world_arguments import whole_number
 from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError
@@ -33,7 +35,8 @@ class Environment:
     observation, reward, terminated, infos: functions of a `WorldView` after an environment step, written with
     the functions of `zwang.scalar`, without random numbers or a state of their own; they are compiled into
     the step. They return an array or a list of numbers and arrays, a number, a truth value, and a dictionary
-    from names to numbers or arrays. By default nothing terminates and there are no infos.
+    from names to numbers or arrays. By default nothing terminates and there are no infos. Environments add
+    the infos "failure_reason", "final_obs" and "final_info", and to each info a mask, by "_" and its name.
     reset_infos: the names of the infos that a reset returns too.
     initial_state: a function of a `numpy.random.Generator` that returns q (nq,) and v (nv,) at the beginning
     of an episode; by default the home configuration at rest.
@@ -71,12 +74,19 @@ class Environment:
         for name in ("terminated", "infos", "initial_state", "random_parameters"):
             if getattr(self, name) is not None:
                 _check_callable(name, getattr(self, name))
-        skip = self.frame_skip
-        if isinstance(skip, bool) or not isinstance(skip, int | np.integer) or skip < 1:
+        skip = whole_number(self.frame_skip, "frame_skip", "a whole number of steps")
+        positions = whole_number(self.given_positions, "given_positions", "a number of coordinates", least=0)
+        if positions > (nq := checked_mechanism(self.mechanism).nq):
+            raise ArgumentError(f"given_positions is {positions}; it must be at most nq = {nq}")
+        names: Any = self.reset_infos
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             raise ArgumentError(
-                f"frame_skip is {short_repr(skip)}; it must be a whole number of steps, at least 1"
+                f"reset_infos is {short_repr(names)}; it must be a tuple of the names of infos, such as "
+                '("mass",)'
             )
-        object.__setattr__(self, "frame_skip", int(skip))
+        values = {"frame_skip": skip, "given_positions": positions, "reset_infos": tuple(names)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """All fields but the compiled worlds, which refer to this object."""
@@ -95,7 +105,7 @@ class Environment:
             "terminated": False if self.terminated is None else _number("terminated", self.terminated(s)),
         }
         infos: Any = {} if self.infos is None else self.infos(s)
-        if not isinstance(infos, Mapping):
+        if not isinstance(infos, Mapping) or not all(isinstance(name, str) for name in infos):
             raise ArgumentError(
                 f"infos returned {short_repr(infos)}; it must return a dictionary from names to "
                 "numbers or arrays"

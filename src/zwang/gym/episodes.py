@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,27 @@ from zwang.gym.environment import INFO, Environment, InitialState, RandomParamet
 from zwang.mechanism.type_validation import short_repr
 from zwang.simulation.status import FAILURE_REASONS
 
-FAILURE = "failure_reason"
+FAILURE, FINAL_OBSERVATION, FINAL_INFO = "failure_reason", "final_obs", "final_info"
+"""The infos that environments give themselves: why a step has failed, and the last observations and infos of
+finished episodes. In those of many environments each info has a mask, by "_" and its name.
+"""
 
 
-def checked_seed(seed: Any) -> int | None:
-    """A seed as an integer, or None. Raises ArgumentError for what is no seed."""
-    if seed is None:
-        return None
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"a seed is {short_repr(seed)}; it must be a whole number, at least 0, or None")
-    return int(seed)
+def check_info_names(names: Collection[str]) -> None:
+    """Raises ArgumentError for an info in whose place an environment puts its own, or the mask of another."""
+    own = (FAILURE, FINAL_OBSERVATION, FINAL_INFO)
+    for name in names:
+        masked = name.removeprefix("_")
+        if name in own:
+            raise ArgumentError(
+                f"infos has {name!r}, which is the name of an info that environments give themselves; give "
+                "it another name"
+            )
+        if masked != name and masked in (*own, *names):
+            raise ArgumentError(
+                f"infos has {name!r}, which is the name of the mask of the info {masked!r}; give it another "
+                "name"
+            )
 
 
 class Episodes:
@@ -48,6 +59,12 @@ class Episodes:
         self._have_begun = False
         self._given_params = {name: x.copy() for name, x in self.worlds.params.items()}
         self._drawn_names: set[str] = set()
+        check_info_names(self.infos)
+        given, size = environment.given_positions, self.observation.shape[1]
+        if given > size:
+            raise ArgumentError(
+                f"given_positions is {given}, but the observation has {size} elements; it must not be larger"
+            )
         for name in environment.reset_infos:
             if name not in self.infos:
                 raise ArgumentError(f"reset_infos has {name!r}; the infos are {sorted(self.infos)}")

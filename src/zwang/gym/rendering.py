@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.api.batch.world_arguments import whole_number
 from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, SimulationError
 from zwang.lazy_imports import import_module
@@ -22,7 +23,7 @@ class Rendering:
 
     modes: the render modes that the environment has. dt: the duration of its step [s]. size: width and height
     of a picture in pixels. The libraries for drawing are loaded with the first picture.
-    Raises ArgumentError for a render mode that is none of `modes`.
+    Raises ArgumentError for a render mode that is none of `modes`, and for a size without pixels.
     """
 
     def __init__(
@@ -37,7 +38,11 @@ class Rendering:
             raise ArgumentError(
                 f"render_mode is {short_repr(mode)}; it must be None or one of {list(modes)}{live}"
             )
-        self.mode, self.size, self._worlds, self._dt = mode, size, worlds, dt
+        width, height = (
+            whole_number(pixels, name, "a whole number of pixels")
+            for name, pixels in zip(("width", "height"), size, strict=True)
+        )
+        self.mode, self.size, self._worlds, self._dt = mode, (width, height), worlds, dt
         self.metadata: dict[str, Any] = {"render_modes": list(modes), "render_fps": max(1, round(1 / dt))}
         self._renderers: dict[int, tuple[Any, Any]] = {}
         self._view: Any = None

@@ -9,10 +9,11 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from zwang.api.batch.world_arguments import checked_seed
 from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
 from zwang.gym.environment import Environment
-from zwang.gym.episodes import FAILURE, Episodes, checked_seed
+from zwang.gym.episodes import FAILURE, Episodes
 from zwang.gym.rendering import ENV_MODES, SIZE, Rendering
 from zwang.gym.vector_env import environment_of, observation_space
 from zwang.mechanism.mechanism import Mechanism

@@ -12,11 +12,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from zwang.api.batch.world_arguments import whole_number
 from zwang.api.batch.world_view import WorldView
-from zwang.errors import LoadWarning, PlausibilityWarning, UnknownNameError
+from zwang.errors import ArgumentError, LoadWarning, PlausibilityWarning, UnknownNameError
 from zwang.gym.environment import Environment
 from zwang.io.load import load
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.type_validation import short_repr
+from zwang.scalar.real import real_array
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 RENDERING = (
@@ -64,14 +67,17 @@ class Task:
     def environment(self, **given: Any) -> Environment:
         """The environment of this task with some arguments of its own.
 
-        Raises UnknownNameError for an argument that Gymnasium's environment has not, and the errors of
-        `zw.load`.
+        Raises UnknownNameError for an argument that Gymnasium's environment has not, ArgumentError for one
+        of another kind than its default, and the errors of `zw.load`.
         """
         defaults = {"xml_file": self.xml_file, "frame_skip": self.frame_skip, **self.arguments}
         for name in given:
             if name not in defaults and name not in RENDERING:
                 raise UnknownNameError("argument", name, tuple(defaults))
         values = defaults | {name: value for name, value in given.items() if name in defaults}
+        for name, value in values.items():
+            _check_kind(name, value, defaults[name])
+        whole_number(values["frame_skip"], "frame_skip", "a whole number of steps")
         m = gymnasium_model(values["xml_file"])
         timestep = m.options.timestep
         a = Arguments(
@@ -127,6 +133,34 @@ class _Terms:
 
     def initial_state(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         return self.task.initial_state(random, self.arguments)
+
+
+def _check_kind(name: str, value: Any, default: Any) -> None:
+    """Raises ArgumentError for an argument of another kind than its default: a truth value, an interval, the
+    name of a file, or a number.
+    """
+    if isinstance(default, bool):
+        valid, what = isinstance(value, bool | np.bool_), "True or False"
+    elif isinstance(default, str):
+        valid, what = isinstance(value, str), "the name of a file"
+    elif isinstance(default, tuple):
+        numbers = _numbers(value)
+        valid, what = numbers.shape == (2,) and not np.isnan(numbers).any(), "the two ends of an interval"
+    else:
+        # the main body may be given by its name
+        is_named = name == "main_body" and isinstance(value, str)
+        numbers = _numbers(value)
+        valid, what = is_named or (numbers.shape == () and bool(np.isfinite(numbers))), "a finite number"
+    if not valid:
+        raise ArgumentError(f"{name} is {short_repr(value)}; it must be {what}, such as {default!r}")
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """The value as an array of real numbers; of the shape (0,) if it is none."""
+    try:
+        return real_array(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.zeros(0)
 
 
 def gymnasium_model(xml_file: str) -> Mechanism:

@@ -13,11 +13,12 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from zwang.api.batch.world_arguments import checked_seed, whole_number
 from zwang.api.batch.world_view import WorldView
 from zwang.api.batch.worlds import Worlds
 from zwang.errors import ArgumentError, ShapeError, SimulationError, did_you_mean
 from zwang.gym.environment import Environment
-from zwang.gym.episodes import FAILURE, Episodes, checked_seed
+from zwang.gym.episodes import FAILURE, FINAL_INFO, FINAL_OBSERVATION, Episodes
 from zwang.gym.rendering import SIZE, VECTOR_MODES, Rendering
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
@@ -72,8 +73,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         if not isinstance(copy, bool | np.bool_):
             raise ArgumentError(f"copy is {short_repr(copy)}; it must be True or False")
-        self.copy, self.num_envs = copy, num_envs
-        self._episodes = Episodes(self.environment, num_envs, dtype=dtype, threads=threads)
+        self.copy, self.num_envs = copy, whole_number(num_envs, "num_envs")
+        self._episodes = Episodes(self.environment, self.num_envs, dtype=dtype, threads=threads)
         self.single_action_space = self.environment.action_space
         self.single_observation_space = observation_space(self._episodes)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -176,7 +177,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
             last[k] = self._episodes.observation[k].copy()
         final = self._infos(finished, nowhere)
         self._episodes.begin(np.flatnonzero(finished))
-        infos = {"final_obs": last, "_final_obs": finished, "final_info": final, "_final_info": finished}
+        infos: Infos = {FINAL_OBSERVATION: last, FINAL_INFO: final}
+        infos |= {"_" + name: finished for name in (FINAL_OBSERVATION, FINAL_INFO)}
         return infos | self._infos(everywhere & ~finished, finished)
 
     def _infos(self, stepped: np.ndarray, begun: np.ndarray) -> Infos:
@@ -208,9 +210,16 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return seeds
 
     def _reset_mask(self, options: Mapping[str, Any] | None) -> np.ndarray:
+        if options is not None and not isinstance(options, Mapping):
+            raise ArgumentError(
+                f'options is {short_repr(options)}; it must be a dictionary, such as {{"reset_mask": mask}}'
+            )
         if options is None or "reset_mask" not in options:
             return np.ones(self.num_envs, bool)
-        mask = np.asarray(options["reset_mask"])
+        try:
+            mask = np.asarray(options["reset_mask"])
+        except (TypeError, ValueError):  # rows of different lengths, and what is no array
+            mask = np.full(1, np.nan)
         if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise ArgumentError(
                 f"options['reset_mask'] must be truth values of the shape ({self.num_envs},), at least one "
