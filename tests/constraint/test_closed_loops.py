@@ -93,7 +93,7 @@ def test_forty_four_bars_in_a_row_over_all_ten_seconds():
         v0,
         duration=10.0,
         step=1.0,
-        integrator=zw.Adaptive("dop853", rtol=2e-10, atol=2e-11),
+        integrator=zw.Adaptive("dop853", rtol=2e-11, atol=2e-12),
         progress=False,
     )
     assert run.attrs["path"] == "compiled" and not run.status.any()
