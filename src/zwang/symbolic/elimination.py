@@ -8,6 +8,7 @@ import numpy as np
 
 from zwang.errors import DescriptionError
 from zwang.scalar import are_constant
+from zwang.symbolic.cancellation import cancelled_entries
 from zwang.symbolic.numeric_probe import RANK
 from zwang.symbolic.polynomial import Polynomial
 
@@ -33,7 +34,7 @@ def solve_exactly(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]
     Cramer's rule if they contain polynomials, and otherwise by elimination in the given order of pivots.
     Raises DescriptionError if the remaining determinant vanishes identically.
     """
-    K, X = np.array(K, dtype=object), np.array(right, dtype=object)
+    K, X = np.array(K, dtype=object), cancelled_entries(np.array(right, dtype=object))
     n = len(K)
     rows, columns = set(range(n)), set(range(n))
     row_of: dict[int, int] = {}  # the pivot row of each eliminated column
@@ -44,11 +45,11 @@ def solve_exactly(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]
         columns.discard(found[1])
     left_rows, left_columns = sorted(rows), sorted(columns)
     if left_rows and any(type(x) is Polynomial for x in K[np.ix_(left_rows, left_columns)].flat):
-        return _by_cramer(K, X, row_of, left_rows, left_columns)
+        return cancelled_entries(_by_cramer(K, X, row_of, left_rows, left_columns))
     for i, j in _remaining_order(order, rows, columns):
         _eliminate(K, X, i, j, n)
         row_of[j] = i
-    return np.array([X[row_of[j]] for j in range(n)], dtype=object)
+    return cancelled_entries(np.array([X[row_of[j]] for j in range(n)], dtype=object))
 
 
 def _remaining_order(
@@ -113,8 +114,8 @@ def _by_cramer(
     """The remaining unknowns by Cramer's rule, then the eliminated ones by substitution."""
     n, p = len(K), len(rows)
     block = K[np.ix_(rows, columns)]
-    determinant = _determinant(block, tuple(range(p)), {})
-    if _is_zero(determinant):
+    whole = determinant(block, tuple(range(p)), {})
+    if _is_zero(whole):
         raise DescriptionError(
             "the independent velocities are linearly dependent in every configuration; choose others"
         )
@@ -124,8 +125,8 @@ def _by_cramer(
         for c in range(X.shape[1]):
             replaced = block.copy()
             replaced[:, position] = X[rows, c]
-            numerator = _determinant(replaced, tuple(range(p)), {})
-            values.append(0 if _is_zero(numerator) else numerator / determinant)
+            numerator = determinant(replaced, tuple(range(p)), {})
+            values.append(0 if _is_zero(numerator) else numerator / whole)
         solution[j] = np.array(values, dtype=object)
     for j, i in row_of.items():
         x = X[i]
@@ -136,7 +137,7 @@ def _by_cramer(
     return np.array([solution[j] for j in range(n)], dtype=object)
 
 
-def _determinant(A: np.ndarray, columns: tuple[int, ...], known: dict[tuple[int, ...], Any]) -> Any:
+def determinant(A: np.ndarray, columns: tuple[int, ...], known: dict[tuple[int, ...], Any]) -> Any:
     """The determinant of the last rows of A in these columns, by expansion with cached minors."""
     if not columns:
         return 1
@@ -146,7 +147,7 @@ def _determinant(A: np.ndarray, columns: tuple[int, ...], known: dict[tuple[int,
     for k, j in enumerate(columns):
         if _is_zero(A[row, j]):
             continue
-        minor = A[row, j] * _determinant(A, columns[:k] + columns[k + 1 :], known)
+        minor = A[row, j] * determinant(A, columns[:k] + columns[k + 1 :], known)
         total = total + minor if k % 2 == 0 else total - minor
     known[columns] = total
     return total

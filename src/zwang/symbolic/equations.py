@@ -25,6 +25,7 @@ from zwang.scalar import are_constant, is_zero
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.constraint_options import with_acting_constraints
 from zwang.symbolic import derivation, reactions, typesetting
+from zwang.symbolic.cancellation import cancelled_entries, size
 from zwang.symbolic.constraint_agreement import check_agreement
 from zwang.symbolic.derived_equations import DerivedEquations, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
@@ -37,7 +38,7 @@ from zwang.symbolic.velocity_reduction import chosen_velocities, velocity_reduct
 from zwang.symbolic.wrenches import generalized_forces
 
 READABLE_ROTATIONS = 5  # with more rotations in the joints, expanded expressions are too long to read
-READABLE_SIZE = 4000  # approximate number of symbols and operations
+READABLE_SIZE = 2000  # approximate number of symbols and operations
 PRODUCT_LIMITS = {"projection": 15_000, "newton_euler": 15_000, "gauss": 60_000, "lagrange": 200_000}
 """By method the number of products of terms above which expressions are too long to read in expanded form."""
 METHODS: dict[str, Callable[[derivation.SymbolicState], derivation.ProjectedEquations]] = {
@@ -257,17 +258,8 @@ def _check_actuators(mechanism: Mechanism) -> None:
 
 def _is_readable(e: DerivedEquations) -> bool:
     """Whether the expanded expressions are short, including those inside opaque factors."""
-    polynomials = [
-        x
-        for x in (*e._projected.mass_matrix.flat, *e._projected.right_hand_side)
-        if isinstance(x, Polynomial)
-    ]
-    if not polynomials:
-        return True
-    ring = polynomials[0].ring
-    sizes = [int(sp.count_ops(x)) + 1 for _, x in ring.generators]
-    total = sum(1 + sum(sizes[n] for n, _ in ring.exponents(key)) for x in polynomials for key in x.terms)
-    return total <= READABLE_SIZE
+    entries = (*e._projected.mass_matrix.flat, *e._projected.right_hand_side)
+    return sum(size(x) for x in entries if isinstance(x, Polynomial)) <= READABLE_SIZE
 
 
 def _may_be_readable(mechanism: Mechanism) -> bool:
@@ -349,6 +341,9 @@ def _derived(
     expanded = isinstance(form, ExpandedForm)
     projected = METHODS[method](state if expanded else replace(state, tree=derivation.lumped(tree)))
     if isinstance(form, ExpandedForm):
+        projected = derivation.ProjectedEquations(
+            cancelled_entries(projected.mass_matrix), cancelled_entries(projected.right_hand_side)
+        )
         form.ring.limit = float("inf")  # quantities that are requested later are derived at any length
     kind = "expanded" if expanded else "cse"
     return Equations(mechanism, symbols, method, kind, form, state, projected, reduction, scalars)

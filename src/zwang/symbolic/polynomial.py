@@ -9,7 +9,7 @@ sin^2 + cos^2 to 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +49,7 @@ class Ring:
         self.summed = frozenset(summed)
         self.units = dict(units or {})
         self.roots: dict[int, Polynomial] = {}  # the radicand of each generator that is a square root
+        self.denominators: dict[int, Polynomial] = {}  # the polynomial of each generator that is a sum
         self.limit = limit
         self.work = 0
         self.bias = 0
@@ -80,6 +81,18 @@ class Ring:
     def is_atom(self, number: int) -> bool:
         """Whether a generator is an opaque expression without a rule of reduction."""
         return self.generators[number][0] == "atom" and self.invertible(number)
+
+    def divides(self, number: int) -> bool:
+        """Whether a generator may be cancelled: all but i and the phase factors, of which a real polynomial
+        contains the conjugates, too.
+        """
+        return self.generators[number][0] not in ("i", "phase")
+
+    def common_monomial(self, keys: Collection[int], allowed: Callable[[int], bool]) -> int:
+        """The greatest common monomial of these, of the generators that are allowed."""
+        exponents = [dict(self.exponents(key)) for key in keys]
+        numbers = {n for found in exponents for n in found if allowed(n)}
+        return sum(min(found.get(n, 0) for found in exponents) << (WIDTH * n) for n in numbers)
 
     def root(self, radicand: Polynomial) -> Polynomial:
         """The square root, with root^2 = radicand; squares of positive atoms are factored out."""
@@ -328,7 +341,13 @@ class Polynomial:
 
     def __truediv__(self, other: Any) -> Any:
         other = self._other(other)
-        return NotImplemented if other is None else self * other.reciprocal()
+        if other is None:
+            return NotImplemented
+        common = self.ring.common_monomial([*self.terms, *other.terms], self.ring.divides)
+        return self._over(common) * other._over(common).reciprocal()
+
+    def _over(self, monomial: int) -> Polynomial:
+        return Polynomial(self.ring, {key - monomial: value for key, value in self.terms.items()})
 
     def __rtruediv__(self, other: Any) -> Any:
         return self.reciprocal() * other
@@ -348,9 +367,12 @@ class Polynomial:
                 generator = 1 << (WIDTH * roots[0])
                 rest = Polynomial(ring, {key - generator: value}) * ring.roots[roots[0]]
                 return Polynomial(ring, {generator: 1}) * rest.reciprocal()
-        leading = self.terms[max(self.terms)]
-        scaled = readable(self * _whole(Fraction(1, 1) / leading))
-        return Polynomial(ring, {-ring._generator("atom", scaled): _whole(Fraction(1, 1) / leading)})
+        common = ring.common_monomial(self.terms, ring.invertible)
+        factor = _whole(Fraction(1, 1) / self.terms[max(self.terms)])
+        scaled = self._over(common) * factor
+        generator = ring._generator("atom", readable(scaled))
+        ring.denominators.setdefault(generator.bit_length() // WIDTH, scaled)
+        return Polynomial(ring, {-common - generator: factor})
 
     def __pow__(self, exponent: Any) -> Any:
         return scalar.power(self, exponent)
