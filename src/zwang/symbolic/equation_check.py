@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -18,17 +19,33 @@ from zwang.deprecation import module_getattr
 from zwang.errors import DescriptionError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.symbolic.cancellation import (
+    bounded_work,
+    cancelled,
+    exact_quotient,
+    over_common_denominator,
+    ratio,
+)
+from zwang.symbolic.elimination import determinant
 from zwang.symbolic.equations import Equations, IndependentVelocities, equations
+from zwang.symbolic.expression_forms import float_value
+from zwang.symbolic.linear_combinations import (
+    Combination,
+    LinearCombinations,
+    are_independent,
+    random_states,
+)
 from zwang.symbolic.numeric_probe import constrained_configurations
-from zwang.symbolic.polynomial import Polynomial, readable
+from zwang.symbolic.polynomial import WIDTH, Polynomial, TooLargeError, readable
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries, replaced
 
-CANDIDATES = 60  # largest number of factors that are tried for a pair of equations
-POINTS, DIGITS = 8, 40  # at which a difference of expressions is evaluated
-FLOAT_TOLERANCE = 1e-12  # of its value relative to its terms, if it contains floats
+POINTS, DIGITS, FLOAT_DIGITS = (
+    8,
+    40,
+    15,
+)  # states at which equations are evaluated, and the digits of exact ones and of floats
+FLOAT_TOLERANCE = 1e-12  # of a value relative to its terms, if it contains floats
 CONSTRAINED_TOLERANCE = 1e-9  # the same at states that satisfy constraints to rounding
-Value = tuple[complex, float]
-"""Of an expression in one state, with the sum of the magnitudes of its terms."""
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
 
@@ -40,17 +57,33 @@ class EquationComparison:
     difference = published / factor - derived, each as left side minus right side; 0 if they are equal.
     only_on_constraints: whether the difference is 0 only where the hard constraints hold, as that of an
     equation from which they eliminated coordinates, velocities or the time.
+    combined: the numbers of the derived equations of which the published one is a linear combination, as
+    after solving for the accelerations; empty if it is a multiple of one. `row` is the first of them, and
+    factor and difference are 1 and 0.
+    solved_for: the acceleration for which the derived equations were solved before the comparison; empty if
+    they are compared as they are.
     """
 
     row: int
     factor: sp.Expr
     difference: sp.Expr
     only_on_constraints: bool = False
+    combined: tuple[int, ...] = ()
+    solved_for: str = ""
 
     @property
     def equal(self) -> bool:
         """Whether the equations are equal in all states that satisfy the hard constraints."""
         return self.difference == 0 or self.only_on_constraints
+
+    @property
+    def _derived(self) -> str:
+        """What the published equation is compared with."""
+        if self.combined:
+            return f"a combination of rows {', '.join(str(k + 1) for k in self.combined)} of the derivation"
+        solved = f", solved for {self.solved_for}," if self.solved_for else ""
+        factor = "" if self.factor == 1 else f" times {self.factor}"
+        return f"{'the derivation' if solved else f'row {self.row + 1} of the derivation'}{solved}{factor}"
 
 
 @dataclass(frozen=True)
@@ -74,34 +107,32 @@ class Check:
         lines = []
         for k, row in enumerate(self.rows, 1):
             if row.equal:
-                lines.append(
-                    f"equation {k}: equal to row {row.row + 1} of the derivation{_times(row.factor)}"
-                    + (", but only where the constraints hold" if row.only_on_constraints else "")
-                )
+                where = ", but only where the constraints hold" if row.only_on_constraints else ""
+                lines.append(f"equation {k}: equal to {row._derived}{where}")
                 continue
             terms = sp.Add.make_args(row.difference)
             lines.append(
-                f"equation {k} differs from row {row.row + 1} of the derivation{_times(row.factor)} "
-                f"by {len(terms)} term(s), on the side of the accelerations:"
+                f"equation {k} differs from {row._derived} by {len(terms)} term(s), on the side of the "
+                "accelerations:"
             )
             lines += [f"    {term}" for term in terms]
         return "\n".join(lines)
-
-
-def _times(factor: sp.Expr) -> str:
-    return "" if factor == 1 else f" times {factor}"
 
 
 @validated_arguments()
 def check_equations(
     mechanism: Mechanism, expressions: Published, speeds: IndependentVelocities | None = None
 ) -> Check:
-    """Comparison of published equations of motion with those of a mechanism, each up to a factor.
+    """Comparison of published equations of motion with those of a mechanism, which may be combined.
 
     expressions: a sequence of sp.Eq, or of expressions that should be zero; or a column matrix. Symbols are
     identified by name: coordinates have the names of joints, velocities NAME_dot, accelerations NAME_ddot; or
     they are functions of time and their derivatives, theta(t) and Derivative(theta(t), t). A `PointSpeed` u
     has the symbols u and u_dot. speeds: the independent velocities, as in `equations`.
+    An equation is correct if it is linear in the accelerations and those of the derived equations satisfy it:
+    it is a derived row times a factor of any parameters, coordinates and velocities, or, as after solving for
+    the accelerations, a linear combination of rows. Where the factor vanishes the equation says nothing. An
+    equation that follows from correct ones before it is compared with the most similar row that is left.
     They are compared for all values of the coordinates. Where they differ, they are compared in numbers at
     random states near home that satisfy the hard constraints, as a paper may have eliminated a dependent
     coordinate, its velocity or the time: if they are equal there, `only_on_constraints` and the text say so.
@@ -116,110 +147,134 @@ def check_equations(
             f"mechanism {mechanism.name!r} has {len(derived.symbols.u)} equations of motion, "
             f"but {len(published)} were given"
         )
-    residuals = _residuals(derived)
     known = _known_symbols(derived)
-    collected = frozenset[sp.Expr](derived.symbols.collected)
-    parameters = frozenset(mechanism.symbols)
-    rows, free = [], list(range(len(residuals)))
-    states = _ConstrainedStates(mechanism, derived, residuals)
-    for expression in published:
-        theirs = derived._form.of(_in_derived_symbols(expression, known, mechanism))
-        if not isinstance(theirs, Polynomial):
-            theirs = residuals[0].ring.constant(0) + theirs
-        best = min((_nearest(theirs, residuals[k], k, parameters) for k in free), key=lambda found: found[0])
-        _, row, factor, difference = best
-        shown = readable(difference, collected)
-        found = EquationComparison(row, factor, sp.Integer(0) if _vanishes(shown) else shown)
-        if not found.equal:
-            found = states.comparison(theirs, free, parameters) or found
-        free.remove(found.row)
-        rows.append(found)
-    return Check(tuple(rows))
+    return _Comparison(derived, [_in_derived_symbols(x, known, mechanism) for x in published]).check()
 
 
-class _ConstrainedStates:
-    """Random states that satisfy the hard constraints, and the values of the derived equations there.
+class _Comparison:
+    """Published equations in the symbols of the derived ones, of which the correct ones are found first."""
 
-    residuals: the derived equations, each as left side minus right side.
-    """
-
-    def __init__(self, mechanism: Mechanism, derived: Equations, residuals: Sequence[Polynomial]) -> None:
-        self._mechanism, self._derived, self._residuals = mechanism, derived, residuals
+    def __init__(self, derived: Equations, published: Sequence[sp.Expr]) -> None:
+        self._derived, self._published = derived, published
+        self._rows = _residuals(derived)
+        self._ring = self._rows[0].ring
+        self._polynomials = [cancelled(self._polynomial(x)) for x in published]
         self._collected = frozenset[sp.Expr](derived.symbols.collected)
+        self._accelerations = [self._ring.numbers["atom", s] for s in derived.symbols.u_dot]
 
-    def comparison(
-        self, published: Polynomial, rows: Iterable[int], parameters: frozenset[str]
-    ) -> EquationComparison | None:
-        """That of a published equation with the first of these rows to which it is equal in all states, up to
-        a factor; None if there is none, or without states.
+    def check(self) -> Check:
+        """The comparisons of all equations."""
+        found: dict[int, EquationComparison] = {}
+        combinations: list[Combination] = []
+        for k in range(len(self._published)):
+            for comparison, combination in self._equal(k):
+                if are_independent([*combinations, combination]):
+                    found[k] = comparison
+                    combinations.append(combination)
+                    break
+        taken = {x.row for x in found.values() if not x.combined}
+        free = [row for row in range(len(self._rows)) if row not in taken]
+        for k in range(len(self._published)):
+            if k not in found:
+                found[k] = self._nearest(k, free)
+                free.remove(found[k].row)
+        return Check(tuple(found[k] for k in range(len(self._published))))
+
+    def _equal(self, k: int) -> Iterator[tuple[EquationComparison, Combination]]:
+        """Rows, or combinations of them, to which published equation k is equal: as polynomials, in numbers
+        in all states, and in numbers where the constraints hold.
         """
-        theirs = self._values(published)
-        for row in rows if self._states else ():
-            for scale in _factors(published, self._residuals[row], parameters):
-                factor = scale.expression()
-                values = zip(theirs, self._derived_values[row], self._numbers(factor), strict=True)
-                if all(_is_equal(x, y, f) for x, y, f in values):
-                    difference = published * scale.reciprocal() - self._residuals[row]
-                    shown = readable(difference, self._collected)
-                    return EquationComparison(row, factor, shown, only_on_constraints=True)
-        return None
+        for row, derived in enumerate(self._rows):
+            for pair in _numerators(self._polynomials[k], derived):
+                if (scale := _multiple(pair)) is not None:
+                    unit = tuple(complex(row == j) for j in range(len(self._rows)))
+                    yield EquationComparison(row, pair.factor(scale), sp.Integer(0)), unit
+        for constrained in (False, True):
+            states = self._on_constraints if constrained else self._anywhere
+            combination = states.of(self._published[k])
+            if combination is not None and any(combination):
+                yield self._combined(k, combination, constrained), combination
+
+    def _combined(self, k: int, combination: Combination, constrained: bool) -> EquationComparison:
+        row, *others = (j for j, x in enumerate(combination) if x)
+        if others:
+            return EquationComparison(row, sp.Integer(1), sp.Integer(0), constrained, (row, *others))
+        # the factor is the ratio of the coefficients of an acceleration
+        entries = zip(self._derived.symbols.u_dot, self._derived.mass_matrix.row(row), strict=True)
+        factor = next(sp.cancel(sp.diff(self._published[k], s) / x) for s, x in entries if x != 0)
+        difference = sp.Integer(0)
+        if constrained:
+            scaled = self._polynomials[k] / self._polynomial(factor)
+            difference = self._shown(scaled - self._rows[row])
+        return EquationComparison(row, factor, difference, constrained)
+
+    def _nearest(self, k: int, free: Sequence[int]) -> EquationComparison:
+        """The comparison of published equation k with the fewest differing terms: with the rows, and with the
+        rows solved for its acceleration if it contains one only.
+        """
+        candidates = [(row, "", self._rows[row]) for row in free]
+        of_one = [j for j, s in enumerate(self._derived.symbols.u_dot) if self._published[k].has(s)]
+        if len(of_one) == 1 and len(self._rows) > 1:
+            name = self._derived.symbols.u_dot[of_one[0]].name
+            row = of_one[0] if of_one[0] in free else free[0]
+            candidates += [(row, name, x) for x in self._solved_for(of_one[0])]
+        found = []
+        for row, solved_for, derived in candidates:
+            pairs = _numerators(self._polynomials[k], derived)
+            for pair in pairs + _of_one_coefficient(pairs[-1], self._accelerations):
+                scale = _scale(pair, frozenset(self._derived.mechanism.symbols))
+                difference = pair.published * scale.reciprocal() - pair.derived
+                difference = cancelled(difference / pair.denominators[1])
+                shown = self._shown(difference)
+                comparison = EquationComparison(row, pair.factor(scale), shown, solved_for=solved_for)
+                found.append((len(difference.terms), comparison))
+        return min(found, key=lambda x: x[0])[1]
+
+    def _solved_for(self, k: int) -> list[Polynomial]:
+        """Acceleration k by Cramer's rule, as left side minus right side; empty if it is too long to read."""
+        p = self._derived._projected
+        M = np.array(p.mass_matrix, dtype=object)
+        with_forces = M.copy()
+        with_forces[:, k] = p.right_hand_side
+        every = tuple(range(len(M)))
+        try:
+            with bounded_work(self._ring):
+                numerator, denominator = (determinant(A, every, {}) for A in (with_forces, M))
+                return [self._polynomial(self._derived.symbols.u_dot[k]) - numerator / denominator]
+        except (TooLargeError, ZeroDivisionError):
+            return []
+
+    def _polynomial(self, x: sp.Expr) -> Polynomial:
+        return self._ring.constant(0) + self._derived._form.of(x)
+
+    def _shown(self, x: Polynomial) -> sp.Expr:
+        return readable(x, self._collected)
 
     @cached_property
-    def _states(self) -> list[dict[str, float]]:
-        """The values of the symbols by name; fewer states than POINTS are none."""
-        if not hard_constraints(self._mechanism):
-            return []
-        states, rng = constrained_configurations(self._mechanism, POINTS), random.Random(POINTS)
-        s = self._derived.symbols
-        velocities = [self._derived._form.show(x) for x in self._derived._reduction.v]
+    def _anywhere(self) -> LinearCombinations:
+        """At random values of all symbols."""
+        rows = [self._shown(x) for x in self._rows]
+        every = {s for x in (*rows, *self._published) for s in free_symbols_in(x)}
+        states = random_states(list(every), self._ring.units, POINTS)
+        is_exact = not any(x.has(sp.Float) for x in (*rows, *self._published))
+        tolerance = 10.0 ** (10 - DIGITS) if is_exact else FLOAT_TOLERANCE
+        return LinearCombinations(rows, self._derived.symbols.u_dot, states, DIGITS, tolerance)
+
+    @cached_property
+    def _on_constraints(self) -> LinearCombinations:
+        """At random states that satisfy the hard constraints, or at none if fewer than POINTS are found."""
+        derived = self._derived
+        rows, s, rng = [self._shown(x) for x in self._rows], derived.symbols, random.Random(POINTS)
+        has_constraints = bool(hard_constraints(derived.mechanism))
+        states = constrained_configurations(derived.mechanism, POINTS) if has_constraints else []
+        velocities = [derived._form.show(x) for x in derived._reduction.v]
         for values in states:
             values |= {x.name: rng.uniform(0.5, 1.5) for x in s.force_magnitudes.values()}
-            values |= {x.name: rng.uniform(-1.5, 1.5) for x in (*s.u, *s.u_dot, *s.inputs.values())}
+            values |= {x.name: rng.uniform(-1.5, 1.5) for x in (*s.u, *s.inputs.values())}
             dependent = [(x.name, v) for x, v in zip(s.v, velocities, strict=True) if x not in s.u]
-            values |= {name: _number(v, values).real for name, v in dependent}
-        return states if len(states) == POINTS else []
-
-    @cached_property
-    def _derived_values(self) -> list[list[Value]]:
-        """By row the values in all states."""
-        return [self._values(x) for x in self._residuals]
-
-    def _values(self, equation: Polynomial) -> list[Value]:
-        terms = [self._numbers(x) for x in sp.Add.make_args(readable(equation, self._collected))]
-        return [(sum(values), sum(map(abs, values))) for values in zip(*terms, strict=True)]
-
-    def _numbers(self, expression: sp.Expr) -> list[complex]:
-        return [_number(expression, values) for values in self._states]
-
-
-def _number(expression: sp.Expr, values: Mapping[str, float]) -> complex:
-    found = sp.N(replaced(expression, {s: sp.Float(values[s.name]) for s in free_symbols_in(expression)}))
-    return complex(found) if found.is_finite else complex("nan")
-
-
-def _is_equal(published: Value, derived: Value, factor: complex) -> bool:
-    """Whether the published equation is the derived one times the factor, relative to their terms."""
-    (x, x_terms), (y, y_terms) = published, derived
-    return abs(x / factor - y) <= CONSTRAINED_TOLERANCE * (x_terms / abs(factor) + y_terms)
-
-
-def _vanishes(difference: sp.Expr) -> bool:
-    """Whether a difference is zero at random points of both signs, as by identities of functions that the
-    polynomials do not have, such as tan(a) cos(a) = sin(a); relative to its terms.
-    """
-    rng = random.Random(POINTS)
-    terms, symbols = sp.Add.make_args(difference), sorted(free_symbols_in(difference), key=str)
-    tolerance = FLOAT_TOLERANCE if difference.has(sp.Float) else 10.0 ** (10 - DIGITS)
-    for _ in range(POINTS):
-        at = {s: sp.Rational(_random_sign(rng, s) * rng.randint(50, 150), 101) for s in symbols}
-        values = [sp.N(replaced(x, at), DIGITS) for x in terms]
-        if not abs(complex(sp.Add(*values))) <= tolerance * sum(abs(complex(x)) for x in values):
-            return False
-    return True
-
-
-def _random_sign(rng: random.Random, symbol: sp.Symbol) -> int:
-    return 1 if symbol.is_positive else rng.choice((1, -1))
+            values |= {name: float_value(v, values) for name, v in dependent}
+        states = states if len(states) == POINTS else []
+        return LinearCombinations(rows, s.u_dot, states, FLOAT_DIGITS, CONSTRAINED_TOLERANCE)
 
 
 def _as_list(expressions: Published) -> list[Any]:
@@ -298,38 +353,85 @@ def _rate_symbol(d: sp.Derivative) -> sp.Symbol:
     return sp.Symbol(f"{d.expr.func.__name__}_{'d' * d.derivative_count}ot")
 
 
-def _nearest(
-    published: Polynomial, derived: Polynomial, row: int, parameters: frozenset[str]
-) -> tuple[int, int, sp.Expr, Polynomial]:
-    """(number of differing terms, row, factor, difference) for the factor with the fewest terms."""
-    best: tuple[int, int, sp.Expr, Polynomial] | None = None
-    for scale in _factors(published, derived, parameters):
-        difference = published * scale.reciprocal() - derived
-        if best is None or len(difference.terms) < best[0]:
-            best = (len(difference.terms), row, scale.expression(), difference)
-        if not difference.terms:
-            break
-    assert best is not None
-    return best
+class _Numerators(NamedTuple):
+    """A published and a derived equation as polynomials, and what they were multiplied with."""
+
+    published: Polynomial
+    derived: Polynomial
+    denominators: tuple[Polynomial, Polynomial]
+
+    def factor(self, scale: Polynomial) -> sp.Expr:
+        """The factor of the published equation, for that of the polynomials."""
+        theirs, ours = self.denominators
+        return as_expr(sp.cancel((scale * ours).expression() / theirs.expression()))
 
 
-def _factors(published: Polynomial, derived: Polynomial, parameters: frozenset[str]) -> list[Polynomial]:
-    """Ratios of a published to a derived term that are products of parameters, after 1 and -1."""
-    ring = derived.ring
-    found: dict[tuple[int, Any], None] = {(0, 1): None, (0, -1): None}
-    for a, x in published.terms.items():
-        for b, y in derived.terms.items():
-            parametric = all(str(ring.generators[n][1]) in parameters for n, _ in ring.exponents(a - b))
-            if parametric and len(found) < CANDIDATES:
-                found[a - b, _ratio(x, y)] = None
-    return [Polynomial(ring, {key: value}) for key, value in found]
+def _numerators(published: Polynomial, derived: Polynomial) -> list[_Numerators]:
+    """The two equations as they are, and without their denominators if there are any."""
+    one = derived.ring.constant(1)
+    found = [_Numerators(published, derived, (one, one))]
+    theirs, ours = over_common_denominator(published), over_common_denominator(derived)
+    if one != theirs[1] or one != ours[1]:
+        found.append(_Numerators(theirs[0], ours[0], (theirs[1], ours[1])))
+    return found
 
 
-def _ratio(x: Any, y: Any) -> Any:
-    if isinstance(x, float) or isinstance(y, float):
-        return x / y
-    value = Fraction(x) / Fraction(y)
-    return value.numerator if value.denominator == 1 else value
+def _of_one_coefficient(pair: _Numerators, u_dot: Sequence[int]) -> list[_Numerators]:
+    """The two equations with the same coefficient of an acceleration, where one of them divides the other.
+
+    u_dot: the generators of the accelerations.
+    """
+    theirs, ours = pair.denominators
+    for number in u_dot:
+        E, M = (_coefficient(x, number) for x in (pair.published, pair.derived))
+        if not (E.terms and M.terms) or any(n in u_dot for key in E.terms for n, _ in E.ring.exponents(key)):
+            continue
+        if (factor := exact_quotient(E, M)) is not None:
+            return [pair._replace(derived=pair.derived * factor, denominators=(theirs, ours * factor))]
+        if (factor := exact_quotient(M, E)) is not None:
+            return [pair._replace(published=pair.published * factor, denominators=(theirs * factor, ours))]
+    return []
+
+
+def _coefficient(x: Polynomial, number: int) -> Polynomial:
+    """The coefficient of a generator in the terms that are linear in it."""
+    linear = {key: value for key, value in x.terms.items() if (number, 1) in x.ring.exponents(key)}
+    return Polynomial(x.ring, {key - (1 << (WIDTH * number)): value for key, value in linear.items()})
+
+
+def _multiple(pair: _Numerators) -> Polynomial | None:
+    """The product of invertible factors by which the published equation is the derived one, None without."""
+    published, derived, ring = pair.published.terms, pair.derived.terms, pair.derived.ring
+    if len(published) != len(derived):
+        return None
+    a, b = max(published), max(derived)  # the order of monomials is that of their products with a factor
+    if not all(ring.invertible(n) for n, _ in ring.exponents(a - b)):
+        return None
+    scale = Polynomial(ring, {a - b: ratio(published[a], derived[b])})
+    return None if (pair.published - pair.derived * scale).terms else scale
+
+
+def _scale(pair: _Numerators, parameters: frozenset[str]) -> Polynomial:
+    """The product of parameters for which the fewest terms differ, 1 or -1 of several.
+
+    Counted for the ratios of all pairs of a published and a derived term.
+    """
+    ring, one = pair.derived.ring, {(0, 1): 0, (0, -1): 0}
+    monomials: Counter[int] = Counter()
+    ratios: Counter[tuple[int, Any]] = Counter(one)
+    for a, x in pair.published.terms.items():
+        for b, y in pair.derived.terms.items():
+            monomials[a - b] += 1
+            ratios[a - b, ratio(x, y)] += 1
+    every = monomials.keys()
+    parametric = {
+        m for m in every if all(str(ring.generators[n][1]) in parameters for n, _ in ring.exponents(m))
+    }
+    # a pair of terms with this ratio leaves no difference, one with another coefficient leaves one term
+    best = max(
+        (x for x in ratios if x in one or x[0] in parametric), key=lambda x: ratios[x] + monomials[x[0]]
+    )
+    return Polynomial(ring, {best[0]: best[1]})
 
 
 __getattr__ = module_getattr(__name__, {"Compared": "EquationComparison"})

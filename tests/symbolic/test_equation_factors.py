@@ -1,0 +1,157 @@
+"""Published equations with factors, and systems that were solved for the accelerations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import zwang as zw
+
+m, M, l, g, I, c, m1, m2 = sp.symbols("m M l g I c m1 m2", positive=True)
+x, y = sp.symbols("x y", real=True)
+th, thd, thdd, xd, xdd, F = sp.symbols("th th_dot th_ddot x_dot x_ddot F")
+X, Y = (1, 0, 0), (0, 1, 0)
+
+
+def pendulum():
+    """A compound pendulum with the moment of inertia I about the centre of mass."""
+    rod = zw.Body("rod", zw.Revolute("th", axis=Y), mass=m, com=(0, 0, -l), inertia=(I, I, I))
+    return zw.Mechanism("pendulum", [rod], gravity=(0, 0, -g))
+
+
+def atwood():
+    """Two masses on a rope over a pulley; x and y point downwards."""
+    masses = [zw.Body("a", zw.Prismatic("x", axis=(0, 0, -1)), mass=m1),
+              zw.Body("b", zw.Prismatic("y", axis=(0, 0, -1)), mass=m2)]  # fmt: skip
+    return zw.Mechanism("Atwood", masses, gravity=(0, 0, -g), constraints=[zw.Holonomic("rope", x + y - l)])
+
+
+def cart_pole():
+    """th is the angle from the upright position; a damper acts in the joint."""
+    cart = zw.Body("cart", zw.Prismatic("x", axis=X), mass=M)
+    pole = zw.Body("pole", zw.Revolute("th", axis=Y), "cart", mass=m, com=(0, 0, l))
+    forces = [zw.Motor("F", "x"), zw.Damper("th", c)]
+    return zw.Mechanism("cart-pole", [cart, pole], gravity=(0, 0, -g), forces=forces)
+
+
+def solved_cart_pole(damping=c):
+    """The accelerations of the cart-pole by hand, of the pole first."""
+    D = M + m * sp.sin(th) ** 2
+    pole = (M + m) * (g * sp.sin(th) - damping * thd / (m * l)) / l
+    pole = (pole - (F + m * l * thd**2 * sp.sin(th)) * sp.cos(th) / l) / D
+    cart = F + m * l * thd**2 * sp.sin(th) - m * g * sp.sin(th) * sp.cos(th)
+    cart = (cart + damping * thd * sp.cos(th) / l) / D
+    return [sp.Eq(thdd, pole), sp.Eq(xdd, cart)]
+
+
+@pytest.mark.parametrize(
+    "scale", [sp.Integer(1), I + m * l**2, (m + l) / (1 + I), -1 / (m + sp.sqrt(2))], ids=str
+)
+def test_a_factor_may_be_a_sum_of_parameters(scale):
+    right = -m * g * l * sp.sin(th) / (I + m * l**2)
+    found = zw.check_equations(pendulum(), [sp.Eq(thdd * scale, right * scale)])
+    assert found and sp.simplify(found.rows[0].factor * (I + m * l**2) - scale) == 0
+    (wrong,) = zw.check_equations(pendulum(), [sp.Eq(thdd * scale, 2 * right * scale)]).rows
+    assert not wrong.equal and sp.simplify(wrong.factor * (I + m * l**2) - scale) == 0
+    assert str(wrong.difference) == "g*l*m*sin(th)"
+
+
+def test_the_atwood_machine():
+    assert zw.check_equations(atwood(), [sp.Eq(xdd, (m1 - m2) / (m1 + m2) * g)], ["x"])
+    (wrong,) = zw.check_equations(atwood(), [sp.Eq(xdd, m1 / (m1 + m2) * g)], ["x"]).rows
+    assert not wrong.equal and str(wrong.difference) == "-g*m2"
+
+
+@pytest.mark.parametrize("factor", [th, sp.cos(th), 1 / (1 + th**2), thd, sp.exp(l * th)], ids=str)
+def test_a_factor_may_depend_on_the_state_but_not_on_the_acceleration(factor):
+    equation = (I + m * l**2) * thdd + m * g * l * sp.sin(th)
+    found = zw.check_equations(pendulum(), [factor * equation])
+    assert found and str(sp.simplify(found.rows[0].factor)) == str(sp.simplify(factor))
+    assert not zw.check_equations(pendulum(), [factor * (equation + m * thd)])
+    assert not zw.check_equations(pendulum(), [equation * (thdd + factor)])
+    assert not zw.check_equations(pendulum(), [equation**2])
+
+
+def test_a_system_that_is_solved_for_the_accelerations():
+    """The formulas by hand have the accelerations of forward dynamics, and are recognised in every form."""
+    known = dict(zip((m, M, l, g, c, th, thd, F), (0.7, 1.3, 0.9, 9.81, 0.2, 0.6, -1.1, 2.4), strict=True))
+    numbers = cart_pole().subs({s.name: known[s] for s in (m, M, l, g, c)})
+    accelerations = [float(e.rhs.subs(known)) for e in solved_cart_pole()[::-1]]
+    expected = zw.forward_dynamics(numbers, [0.3, known[th]], [0.1, known[thd]], [known[F], 0])
+    np.testing.assert_allclose(accelerations, expected, rtol=1e-12)
+    pole, cart = solved_cart_pole()
+    row = (M + m) * xdd + m * l * (thdd * sp.cos(th) - thd**2 * sp.sin(th)) - F
+    difference = sp.Eq(cart.lhs - pole.lhs, cart.rhs - pole.rhs)
+    for first in (cart, sp.Eq(xdd, sp.expand(cart.rhs)), difference, row):
+        assert zw.check_equations(cart_pole(), [pole, first])
+        equations = [first, pole]
+        found = zw.check_equations(cart_pole(), equations)
+        assert found, found
+    assert found.rows[1].combined == (0, 1) and "a combination of rows 1, 2" in str(found)
+    assert found.rows[0].combined == () and found.rows[0].factor == 1
+
+
+def test_the_wrong_equation_of_a_solved_system_is_named_with_its_terms():
+    pole, cart = solved_cart_pole()
+    no_damper = solved_cart_pole(damping=0)[1]
+    found = zw.check_equations(cart_pole(), [no_damper, pole])
+    assert [row.equal for row in found.rows] == [False, True]
+    wrong = found.rows[0]
+    assert wrong.solved_for == "x_ddot" and "solved for x_ddot" in str(found) and "by 1 term(s)" in str(found)
+    names = {s.name: s for s in wrong.difference.free_symbols}
+    expected = c * thd * sp.cos(th) / l / (M + m * sp.sin(th) ** 2)
+    renamed = expected.subs({s: names[s.name] for s in expected.free_symbols})
+    assert sp.simplify(wrong.difference / wrong.factor - renamed) == 0
+    sign = zw.check_equations(cart_pole(), [sp.Eq(thdd, -pole.rhs), cart])
+    assert [row.equal for row in sign.rows] == [False, True]
+
+
+def test_equations_that_depend_on_each_other_do_not_determine_the_accelerations():
+    row = (M + m) * xdd + m * l * (thdd * sp.cos(th) - thd**2 * sp.sin(th)) - F
+    for second in (-2 * row, (l + th**2) * row, sp.sin(th) ** 2 + sp.cos(th) ** 2 - 1):
+        found = zw.check_equations(cart_pole(), [row, second])
+        assert [x.equal for x in found.rows] == [True, False] and found.rows[1].row == 1
+
+
+def test_a_correct_equation_is_found_after_a_wrong_one_that_resembles_it():
+    row = (M + m) * xdd + m * l * (thdd * sp.cos(th) - thd**2 * sp.sin(th)) - F
+    found = zw.check_equations(cart_pole(), [row + M * thd, row])
+    assert [(x.equal, x.row) for x in found.rows] == [(False, 1), (True, 0)]
+
+
+def test_eulers_equations_of_a_body_with_a_quaternion_in_any_combination():
+    A, B, C = sp.symbols("A B C", positive=True)
+    body = zw.Body("body", zw.Ball("r"), mass=1, inertia=(A, B, C))
+    free = zw.Mechanism("free", [body], gravity=(0, 0, 0))
+    e = zw.equations(free)
+    w, a = list(e.speeds), list(e.u_dot)
+    euler = [
+        A * a[0] - (B - C) * w[1] * w[2],
+        B * a[1] - (C - A) * w[2] * w[0],
+        C * a[2] - (A - B) * w[0] * w[1],
+    ]
+    combined = [euler[0] / (A + B), euler[1] + euler[2], euler[1] - (A + C) * euler[2]]
+    assert zw.check_equations(free, combined)
+    # the squares of a unit quaternion have the sum 1
+    unit = sum(q**2 for q in e.q)
+    assert zw.check_equations(free, [euler[0] * unit + (unit - 1) * w[0], *euler[1:]])
+    combined[2] = euler[1] + (A + C) * euler[2] + (A - B) * w[0] * w[1]
+    assert [row.equal for row in zw.check_equations(free, combined).rows] == [True, True, False]
+
+
+def test_a_combination_that_holds_where_the_constraints_hold():
+    """A spherical pendulum in x and z, solved for its accelerations with the length in place of y^2."""
+    r = sp.symbols("x y z", real=True)
+    slides = tuple(zw.Prismatic(s.name, axis=[int(s is q) for q in r]) for s in r)
+    sphere = zw.Holonomic("sphere", (sum(q**2 for q in r) - l**2) / 2)
+    bob = zw.Mechanism("bob", [zw.Body("bob", slides, mass=m)], gravity=(0, 0, -g), constraints=[sphere])
+    v = [sp.Symbol(f"{q.name}_dot") for q in r]
+    # m a = m g + lambda r with r . a = -v . v:  lambda / m = (g z - v^2) / l^2
+    tension = (g * r[2] - sum(s**2 for s in v)) / l**2
+    equations = [sp.Eq(xdd, tension * r[0]), sp.Eq(sp.Symbol("z_ddot"), -g + tension * r[2])]
+    found = zw.check_equations(bob, equations, ["x", "z"])
+    assert found and all(row.only_on_constraints and row.combined == (0, 1) for row in found.rows)
+    assert "where the constraints hold" in str(found)
+    equations[1] = sp.Eq(sp.Symbol("z_ddot"), -g - tension * r[2])
+    assert [row.equal for row in zw.check_equations(bob, equations, ["x", "z"]).rows] == [True, False]
