@@ -80,17 +80,23 @@ def _write_error(path: str | Path) -> Iterator[None]:
     except WriteError:
         raise
     except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
-        if isinstance(error, FileNotFoundError) and not Path(path).absolute().parent.exists():
-            folder = str(Path(path).parent)
-            raise WriteError(
-                f"{str(path)!r} cannot be written: there is no folder {folder!r}; create it, or give a path "
-                "in another one"
-            ) from error
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            check_folder_of(path)
         why = getattr(error, "strerror", None) or str(error)
         raise WriteError(
             f"{str(path)!r} cannot be written: {why}; its previous content is unchanged. "
             "Give a path that can be written to, on a disk with enough space"
         ) from error
+
+
+def check_folder_of(path: str | Path) -> None:
+    """Raises WriteError if the folder of a file that is to be written does not exist."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise WriteError(
+            f"{str(path)!r} cannot be written: there is no folder {str(folder)!r}; create it, or give a path "
+            "in another one"
+        )
 
 
 def _beside(target: Path) -> Path:

@@ -10,7 +10,7 @@ import trimesh
 import zwang as zw
 from tests.io.round_trip import loaded, rewritten
 from zwang.algebra.convex_hull import convex_hull
-from zwang.errors import FormatError
+from zwang.errors import FormatError, WriteError
 from zwang.io.meshes.mesh_export import contact_hull
 from zwang.mechanism.geometry import Mesh
 
@@ -128,3 +128,22 @@ def test_urdf_collides_with_the_limited_hull_and_draws_the_triangles(tmp_path):
     assert counts == [8, 200]
     solid = next(s for s in rewritten(m, tmp_path, strict=False).bodies[0].geometry if not s.visual_only)
     assert isinstance(solid, Mesh) and len(solid.vertices) == 8
+
+
+@pytest.mark.parametrize("write", [zw.write_mjcf, zw.write_urdf])
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_a_missing_folder_is_told_as_of_a_model_without_meshes(write, folder, tmp_path):
+    """Also where a file has the name of the folder."""
+    (tmp_path / "file").touch()
+    corners, faces = (
+        ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)),
+    )
+    ball = Mesh(corners, faces, name="ball")
+    path = tmp_path / folder / "m"
+    told = []
+    for shape in (zw.Sphere(0.1), ball):
+        with pytest.raises(WriteError) as error:
+            write(zw.Mechanism("m", [zw.Body("a", mass=1, geometry=(shape,))]), path, strict=False)
+        told.append(str(error.value))
+    assert told[0] == told[1] and f"there is no folder {str(path.parent)!r}; create it" in told[0]

@@ -26,6 +26,7 @@ class ExportNotes:
     def __init__(self, mechanism: Mechanism, format_name: str):
         self.mechanism, self.format = mechanism, format_name
         self.notes: list[Note] = []
+        self._refused: list[str] = []  # the lines of the error in strict mode
 
     def changed(self, what: str, where: str = "") -> None:
         """Note a part that is said in other words."""
@@ -40,7 +41,8 @@ class ExportNotes:
 
         where: the part, such as "rolling 'wheel'". why: what cannot be said. instead: what strict=False does.
         """
-        self.notes.append(Note("unsupported", f"{why}; with strict=False {instead}", where))
+        self.notes.append(Note("unsupported", f"{why}; {instead}", where))
+        self._refused.append(f"  {where}: {why}; with strict=False {instead}")
 
     def other_parts(self, written: tuple[str, ...] = ()) -> None:
         """Note the parts of the fields that no writer has, such as those of a newer version.
@@ -56,11 +58,10 @@ class ExportNotes:
 
     def check(self, strict: bool) -> None:
         """Raises FormatError, with every part that the format cannot say, if strict."""
-        found = [note for note in self.notes if note.kind == "unsupported"]
-        if not strict or not found:
+        if not strict or not self._refused:
             return
-        parts = "\n".join(f"  {note.where}: {note.what}" for note in found)
-        count = f"{len(found)} part{'s' * (len(found) > 1)}"
+        parts = "\n".join(self._refused)
+        count = f"{len(self._refused)} part{'s' * (len(self._refused) > 1)}"
         raise FormatError(
             f"{self.format} cannot describe {count} of mechanism {self.mechanism.name!r}:\n{parts}\n"
             "Replace these parts by ones that the format has, or give strict=False, which writes the file as "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.convex_hull import convex_hull, hull_triangles
-from zwang.atomic import write_file
+from zwang.atomic import check_folder_of, write_file
 from zwang.errors import WriteError
 from zwang.mechanism.geometry import Mesh
 from zwang.mechanism.numbers import FrozenArray
@@ -53,6 +53,7 @@ class MeshExport:
     """
 
     def __init__(self, path: Path):
+        self.path = path
         self.folder = path.parent / f"{path.stem}_meshes"
         self.files: dict[tuple[FrozenArray, FrozenArray], str] = {}
 
@@ -79,6 +80,7 @@ class MeshExport:
         """Write the files. Raises WriteError."""
         if not self.files:
             return
+        check_folder_of(self.path)
         try:
             self.folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as error:  # a path with a NUL character is a ValueError
