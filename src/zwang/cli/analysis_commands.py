@@ -24,7 +24,7 @@ from zwang.cli.command_options import (
     Velocities,
     examples,
 )
-from zwang.cli.console import out
+from zwang.cli.console import library_text, out
 from zwang.cli.inputs import check_keyframe, model_of, parse_pairs
 from zwang.errors import DescriptionError, visible
 from zwang.mechanism.numbers import orientation_of
@@ -96,7 +96,7 @@ def linearize(
     strict: Strict = True,
 ) -> None:
     """Print the linear model about a state: its matrices A and B, and its poles."""
-    m = model_of(model, base=base, strict=strict, param=param)
+    m = model_of(model, base=base, strict=strict, param=param, keyframe=keyframe)
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0})
     q: Any = keyframe or initial_state(m, parse_pairs(q0)).q[0]
     v: Any = None if keyframe else initial_state(m, None, parse_pairs(v0)).v[0]
@@ -145,6 +145,14 @@ def ik(
         tuple[float, float, float] | None,
         Parameter(help="Target orientation as roll, pitch and yaw [rad], in URDF's convention.", negative=()),
     ] = None,
+    q0: Coordinates = None,
+    limits: Annotated[
+        bool, Parameter(help="Keep within the joint limits; --no-limits also finds configurations beyond.")
+    ] = True,
+    iterations: Annotated[int | None, Parameter(help="Iteration limit of each start, by default 16.")] = None,
+    restarts: Annotated[
+        int | None, Parameter(help="Number of further, random starts, by default 200.")
+    ] = None,
     param: Values = None,
     base: Base = "fixed",
     strict: Strict = True,
@@ -161,8 +169,10 @@ def ik(
         target = (orientation_of(quaternion, "the orientation of the target"), target)
     elif rpy is not None:
         target = (from_rpy(*rpy), target)
-    found = zw.robot.solve_ik(m, frame, target)
+    found = zw.robot.solve_ik(
+        m, frame, target, q0=parse_pairs(q0) or None, limits=limits, iterations=iterations, restarts=restarts
+    )
     for name, value in zip(m.coordinate_names, np.atleast_1d(found.q), strict=True):
         out.print(f"{escape(name):24} {value: .6f}")
-    out.print(escape(str(found)))
+    out.print(library_text(str(found)))
     return 0 if np.all(found.converged) else 1

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
-import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,15 +12,11 @@ from cyclopts import App
 import zwang as zw
 from zwang.cli.command_options import examples
 from zwang.cli.console import prepare_stdout, print_to_stderr, show_warning
+from zwang.cli.remedies import use_options_of_command
 from zwang.compiler.runtime.threads import is_compiling
 from zwang.errors import ZwangError, ZwangWarning
 from zwang.mechanism.samples import SAMPLES
 
-NAME = re.compile(r"('.+?'|\".+?\"): \.\.\.")
-VALUES_OF_SYMBOLS = re.compile(
-    rf"(give params=|give them with mechanism\.subs\()\{{{NAME.pattern}(, {NAME.pattern})*\}}\)?"
-)
-"""The remedies of the functions for symbols without values."""
 INTERRUPTED = 130  # the exit status that shells expect after Ctrl-C
 
 app = App(
@@ -49,6 +42,7 @@ app.register_install_completion_command(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. An error is printed as one message; the exit status is then 1."""
     prepare_stdout()
+    use_options_of_command(app, arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ZwangWarning)
         warnings.showwarning = show_warning
@@ -71,15 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _message(error: BaseException) -> str:
-    """The text of an error, whose remedy is an option; of an error of the operating system, the file and the
-    reason.
-    """
+    """The text of an error; of an error of the operating system, the file and the reason."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return VALUES_OF_SYMBOLS.sub(_param_options, str(error))
-
-
-def _param_options(remedy: re.Match[str]) -> str:
-    """The options that give the values of symbols, as a shell reads them."""
-    names = [shlex.quote(ast.literal_eval(name[1])) for name in NAME.finditer(remedy[0])]
-    return "give " + " ".join(f"--param {name}=..." for name in names)
+    return str(error)

@@ -91,8 +91,8 @@ Velocities = Annotated[
 Keyframe = Annotated[
     str | None,
     Parameter(
-        help="Start at this keyframe of the file: its whole state, with its control. Use instead of initial "
-        "coordinates and velocities."
+        help="Start at this keyframe of the file: its whole state, with its control and the poses of mocap "
+        "bodies. Use instead of initial coordinates and velocities."
     ),
 ]
 Inputs = Annotated[

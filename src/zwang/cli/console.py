@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.segment import Segment
 
+from zwang.cli.remedies import in_options
 from zwang.errors import visible
 
 
@@ -39,9 +40,14 @@ def prepare_stdout() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+def library_text(text: str) -> str:
+    """A text of the library for `out.print`: its remedies are options, and its brackets are no markup."""
+    return escape(in_options(text))
+
+
 def print_to_stderr(label: str, style: str, text: str) -> None:
     """Print one message to standard error, after a label in a colour."""
-    Terminal(stderr=True, highlight=False).print(f"[{style}]{label}:[/] {escape(text)}", soft_wrap=True)
+    Terminal(stderr=True, highlight=False).print(f"[{style}]{label}:[/] {library_text(text)}", soft_wrap=True)
 
 
 def show_warning(message: Any, category: type, *_: Any, **__: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ import zwang as zw
 from zwang.atomic import write_file
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Values, examples
-from zwang.cli.console import out
+from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import FormatError
 from zwang.mechanism.mechanism import Mechanism
@@ -54,7 +53,7 @@ def convert(
     report = write(m, output, strict)
     for note in (*(n for n in m.report.notes if n.kind in ("repaired", "unsupported")), *report.notes):
         where = f"{note.where}: " if note.kind != "written" else ""
-        out.print(f"[yellow]{escape(note.kind)}:[/] {escape(where + note.what)}")
+        out.print(f"[yellow]{escape(note.kind)}:[/] {escape(where) + library_text(note.what)}")
     out.print(f"wrote {escape(str(output))}")
 
 
@@ -62,21 +61,14 @@ Writer = Callable[[Mechanism, Path, bool], Report]
 
 
 def writer_of(path: Path) -> Writer:
-    """The writer of the format that the ending of a file name says, whose errors name the option that helps.
+    """The writer of the format that the ending of a file name says.
 
     Raises FormatError for another ending.
     """
     ending = path.suffix.lower()
     if ending not in WRITERS:
         raise FormatError(f"{str(path)!r} ends in {ending!r}; give a name that ends in {', '.join(WRITERS)}")
-    return partial(_written, WRITERS[ending])
-
-
-def _written(write: Writer, m: Mechanism, path: Path, strict: bool) -> Report:
-    try:
-        return write(m, path, strict)
-    except FormatError as error:
-        raise FormatError(str(error).replace("strict=False", "--no-strict")) from None
+    return WRITERS[ending]
 
 
 def _mjcf(m: Mechanism, path: Path, strict: bool) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.markup import escape
@@ -11,7 +11,7 @@ from rich.markup import escape
 import zwang as zw
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Step, Strict, examples
-from zwang.cli.console import out
+from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of, parse_pairs
 from zwang.mechanism.options import FIXED_STEP
 from zwang.mechanism.report import Report
@@ -41,6 +41,10 @@ def export(
     integrator: Annotated[
         str | None,
         Parameter(help=f"Integrator: {', '.join(FIXED_STEP)}; by default the model's."),
+    ] = None,
+    stabilization: Annotated[
+        Literal["projection", "baumgarte"] | None,
+        Parameter(help="How the step keeps hard constraints satisfied; by default by projection."),
     ] = None,
     dtype: Annotated[str, Parameter(help="The type of all numbers: float64 or float32.")] = "float64",
     function: Annotated[
@@ -82,6 +86,7 @@ def export(
         name=name,
         step=step,
         integrator=integrator,
+        stabilization=stabilization,
         dtype=dtype,
         functions=function,
         frames=frame,
@@ -94,6 +99,6 @@ def _print_notes(report: Report) -> None:
     """What the format does not say, and the files that are written."""
     for note in report.notes:
         if note.kind != "written":
-            out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.where)}: {escape(note.what)}")
+            out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.where)}: {library_text(note.what)}")
     for note in report.of_kind("written"):
         out.print(f"wrote {escape(note.where)}, {escape(note.what)}")

@@ -13,7 +13,7 @@ from rich.markup import escape
 import zwang as zw
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Strict, Values, examples
-from zwang.cli.console import out
+from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
 from zwang.errors import FormatError, LoadError, StateError, visible
@@ -170,7 +170,7 @@ def identify(
         time, q, tau = zip(*((x.time, x.q, x.tau) for x in trials), strict=True)
         found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss)
     result = zw.identify.report(found)
-    out.print(escape(visible(str(result))))
+    out.print(library_text(visible(str(result))))
     if report is not None:
         result.save(report)
         out.print(f"wrote {escape(str(report))}")

@@ -12,6 +12,7 @@ import zwang as zw
 from zwang.cli.command_options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.symbols import with_symbolic_parameters
 from zwang.recording.storage import check_destination
@@ -29,10 +30,12 @@ def model_of(
     strict: bool = True,
     symbolic: Sequence[str] = (),
     param: Sequence[str] | None = None,
+    keyframe: str | None = None,
 ) -> Mechanism:
     """The mechanism of a file, or a sample. Raises LoadError, with similar names, where there is neither.
 
     symbolic: the kinds of numbers that become symbols. param: values of symbols, as name=value.
+    keyframe: one at whose poses the mocap bodies are.
     """
     name = str(model)
     if Path(name).exists():
@@ -41,7 +44,11 @@ def model_of(
         m = with_symbolic_parameters(SAMPLES[name](), symbolic)
     else:
         raise LoadError(missing_file_message(Path(name), DOCUMENTS, SAMPLES))
-    return m.subs(parse_pairs(param))
+    m = m.subs(parse_pairs(param))
+    if keyframe is None or not moved_mocap_bodies(m, m.keyframe(keyframe).mocap):
+        return m
+    moved, poses = zw.with_mocap_parameters(m, keyframe)
+    return moved.subs(poses)
 
 
 def missing_file_message(path: Path, endings: tuple[str, ...], samples: Iterable[str] = ()) -> str:

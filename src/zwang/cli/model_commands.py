@@ -12,7 +12,7 @@ from rich.tree import Tree
 import zwang as zw
 from zwang.cli.application import app
 from zwang.cli.command_options import Base, Model, Strict, examples
-from zwang.cli.console import out
+from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import ZwangWarning
 from zwang.mechanism.geometry import Mesh
@@ -46,7 +46,7 @@ def info(
     harmless = [note for note in m.report.notes if note.kind in HARMLESS]
     hidden = 0 if everything else max(0, len(harmless) - NOTES_SHOWN)
     for note in (*(n for n in m.report.notes if n.kind not in HARMLESS), *harmless[: len(harmless) - hidden]):
-        out.print(f"[yellow]{escape(note.kind)}[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
+        out.print(f"[yellow]{escape(note.kind)}[/] {library_text(note.what)} [dim]{escape(note.where)}[/]")
     if hidden:
         out.print(f"{hidden} more notes do not affect the motion; --all prints them")
 
@@ -62,7 +62,7 @@ def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
         m = model_of(model, base=base, strict=strict)
     found = [*zw.lint(m), *(note for note in m.report.notes if note.kind != "read")]
     for note in found:
-        out.print(f"[yellow]{escape(note.kind)}:[/] {escape(note.what)} [dim]{escape(note.where)}[/]")
+        out.print(f"[yellow]{escape(note.kind)}:[/] {library_text(note.what)} [dim]{escape(note.where)}[/]")
     out.print(f"{escape(m.name)}: {len(found)} notes" if found else f"{escape(m.name)}: no problems found")
     return 1 if any(note.kind not in HARMLESS for note in found) else 0
 

@@ -108,7 +108,7 @@ def simulate(
     """
     check_output_files({"--out": (out_file, EXPORTS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     check_counts(worlds, seed)
-    m = model_of(model, base=base, strict=strict, param=param)
+    m = model_of(model, base=base, strict=strict, param=param, keyframe=keyframe)
     if not m.nv:
         raise SimulationError(
             f"{str(model)!r} has no movable joint, so there is nothing to simulate; "
