@@ -178,6 +178,11 @@ def test_the_command_fits_by_simulation(call, tmp_path):
     assert status == 0 and "combinations of 22 parameters" in text
     assert "Coordinates" in (tmp_path / "out.html").read_text()
     fitted = zw.Mechanism.from_json((tmp_path / "new.json").read_text())
+    settings = "--step 0.005 --integrator rk4 --window 40 --starts 1".split()
+    status, text = call("record.csv", "--method", "simulation", "--kind", "damping", *settings)
+    assert status == 0 and "windows of 40 samples" in " ".join(text.split())
+    status, text = call("record.csv", *settings)
+    assert status == 1 and "leave out --step and --integrator and --window and --starts" in text
     state = [0.3, -0.8], [1.0, 2.0], [0.5, -1.0]
     expected = zw.inverse_dynamics(TRUE, *state)
     np.testing.assert_allclose(zw.inverse_dynamics(fitted, *state), expected, rtol=0.02)

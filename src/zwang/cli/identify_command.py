@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Strict, Values, examples
+from zwang.cli.command_options import Base, Integrator, Model, Step, Strict, Values, examples
 from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
@@ -55,6 +55,12 @@ Method = Annotated[
         help="Fit the measured forces by inverse dynamics, or simulated coordinates to measured ones, also "
         "through contacts, limits and dry friction."
     ),
+]
+Starts = Annotated[
+    int | None, Parameter(help="Number of starts of --method simulation, of which all but one are random.")
+]
+Window = Annotated[
+    int | None, Parameter(help="Samples of a window that --method simulation simulates; by default 50.")
 ]
 Fixed = Annotated[
     list[str] | None,
@@ -118,6 +124,10 @@ def identify(
     estimator: Estimator = "weighted",
     robust: Robust = False,
     method: Method = "forces",
+    step: Step = None,
+    integrator: Integrator = None,
+    window: Window = None,
+    starts: Starts = None,
     ignore: Ignored = None,
     fix: Fixed = None,
     stribeck: Stribeck = None,
@@ -138,11 +148,14 @@ def identify(
         "--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
         "--estimator": None if estimator == "weighted" else estimator,
     }  # fmt: skip
-    given = [name for name, value in of_forces.items() if value is not None]
-    if method == "simulation" and given:
-        raise StateError(
-            f"--method simulation compares coordinates as measured; leave out {' and '.join(given)}"
-        )
+    of_simulation: dict[str, Any] = {
+        "step": step,
+        "integrator": integrator,
+        "window": window,
+        "starts": starts,
+    }
+    of_simulation = {name: value for name, value in of_simulation.items() if value is not None}
+    _check_method(method, of_forces, of_simulation)
     write = None if out_file is None else writer_of(out_file)
     for path in data:
         if not path.exists():
@@ -168,7 +181,7 @@ def identify(
         )  # fmt: skip
     else:
         time, q, tau = zip(*((x.time, x.q, x.tau) for x in trials), strict=True)
-        found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss)
+        found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss, **of_simulation)
     result = zw.identify.report(found)
     out.print(library_text(visible(str(result))))
     if report is not None:
@@ -178,6 +191,18 @@ def identify(
         fitted = found.mechanism
         write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
+
+
+def _check_method(method: str, of_forces: Mapping[str, object], of_simulation: Mapping[str, object]) -> None:
+    """Raises StateError for options that belong to the other method."""
+    given = [name for name, value in of_forces.items() if value is not None]
+    if method == "simulation" and given:
+        raise StateError(
+            f"--method simulation compares coordinates as measured; leave out {' and '.join(given)}"
+        )
+    if method == "forces" and of_simulation:
+        named = " and ".join(f"--{name}" for name in of_simulation)
+        raise StateError(f"--method forces simulates nothing; leave out {named}, or give --method simulation")
 
 
 def _fixed_coordinates(m: zw.Mechanism, part: zw.Mechanism) -> dict[str, float]:
