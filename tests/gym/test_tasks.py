@@ -137,6 +137,7 @@ def test_wrong_arguments_are_named():
         ("healthy_z_range", (0.7, np.nan), "the two ends of an interval"),
         ("healthy_angle_range", ("a", "b"), "the two ends of an interval"),
         ("terminate_when_unhealthy", "yes", "True or False"),
+        ("terminate_when_unhealthy", 2, "True or False"),
         ("xml_file", 5, "the name of a file, such as 'hopper.xml'"),
         ("frame_skip", "four", "such as 4"),
         ("frame_skip", 2.5, "a whole number of steps, at least 1"),
@@ -148,7 +149,8 @@ def test_arguments_of_another_kind_are_named(make, name, value, remedy):
 
 
 def test_numbers_of_numpy_and_lists_are_arguments_as_well():
-    given = {"healthy_z_range": [0.7, 3], "ctrl_cost_weight": np.float32(0.5), "frame_skip": np.int64(2)}
+    given = {"healthy_z_range": [0.7, 3], "ctrl_cost_weight": np.float32(0.5), "frame_skip": np.int64(2),
+             "terminate_when_unhealthy": 1}  # fmt: skip
     found = TASKS["Hopper"].environment(**given, exclude_current_positions_from_observation=np.True_)
     assert found.frame_skip == 2 and found.worlds(1).observation["observation"].shape == (1, 11)
 

@@ -383,6 +383,12 @@ def test_invalid_trials_are_told_by_number():
     fit = zw.identify.fit_by_simulation
     with pytest.raises(ShapeError, match="time has 2 trials, and q has 1"):
         fit(arm(), [t, t], [q], [tau, tau])
+    with pytest.raises(ShapeError, match="time has 2 trials, and q has 0"):
+        fit(arm(), [t, t], 5, [tau, tau])
+    with pytest.raises(ShapeError, match="trial 2: v is None; give it for all trials"):
+        fit(arm(), [t, t], [q, q], [tau, tau], v=[q, None])
+    with pytest.raises(ShapeError, match=r"time has the shape \(301, 1\)"):
+        fit(arm(), t[:, None], q, tau)
     with pytest.raises(StateError, match="trial 2: time must increase in even steps"):
         fit(arm(), [t, t[::-1]], [q, q], [tau, tau])
     with pytest.raises(StateError, match=r"trial 2 has the sampling time 0\.02 s, and trial 1 has 0\.01 s"):

@@ -140,7 +140,8 @@ def _check_kind(name: str, value: Any, default: Any) -> None:
     name of a file, or a number.
     """
     if isinstance(default, bool):
-        valid, what = isinstance(value, bool | np.bool_), "True or False"
+        is_number = isinstance(value, bool | np.bool_ | int | np.integer)
+        valid, what = is_number and value in (0, 1), "True or False"
     elif isinstance(default, str):
         valid, what = isinstance(value, str), "the name of a file"
     elif isinstance(default, tuple):

@@ -39,17 +39,22 @@ class RecordedTrials:
 
         Raises ShapeError and StateError, with the argument and the trial.
         """
-        if not _is_several(time):
+        times = _times_of_trials(time)
+        if times is None:
             return cls((RecordedMotion.checked(m, fast, time, q, control, v),))
         given = {"q": q, "control": control} | ({} if v is None else {"v": v})
         for name, value in given.items():
-            if len(value) != len(time):
-                raise ShapeError(f"time has {len(time)} trials, and {name} has {len(value)}; give one each")
+            count = len(value) if hasattr(value, "__len__") else 0
+            if count != len(times):
+                raise ShapeError(f"time has {len(times)} trials, and {name} has {count}; give one each")
         trials = []
-        for k, t in enumerate(time):
-            parts = [value[k] for value in given.values()] + [None] * (v is None)
+        for k, t in enumerate(times):
+            parts = {name: value[k] for name, value in given.items()}
+            missing = [name for name, value in parts.items() if value is None]
+            if missing:
+                raise ShapeError(f"trial {k + 1}: {missing[0]} is None; give it for all trials, or for none")
             try:
-                trials.append(RecordedMotion.checked(m, fast, t, *parts))
+                trials.append(RecordedMotion.checked(m, fast, t, **{"v": None, **parts}))
             except (ShapeError, StateError) as error:
                 raise type(error)(f"trial {k + 1}: {error}") from error
         first, *others = (sampling_interval(trial.time) for trial in trials)
@@ -141,8 +146,9 @@ class RecordedTrials:
         return 1 / (UNCERTAIN * slope)
 
 
-def _is_several(time: Any) -> bool:
-    """Whether these are the times of several trials."""
-    if isinstance(time, np.ndarray):
-        return time.ndim == 2
-    return isinstance(time, Sequence) and len(time) > 0 and np.ndim(time[0]) == 1
+def _times_of_trials(time: Any) -> Sequence[Any] | None:
+    """The times of several trials, a sequence of arrays or an array of them by rows; None for one trial."""
+    if getattr(time, "ndim", 0) == 2 and time.shape[1] > 1:
+        return list(np.asarray(time))
+    is_sequence = isinstance(time, Sequence) and len(time) > 0 and np.ndim(time[0]) == 1
+    return time if is_sequence else None
