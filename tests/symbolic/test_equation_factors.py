@@ -73,6 +73,37 @@ def test_a_factor_may_depend_on_the_state_but_not_on_the_acceleration(factor):
     assert not zw.check_equations(pendulum(), [equation**2])
 
 
+@pytest.mark.parametrize("factor", [thdd, 1 / thdd, 1 / (1 + thdd), sp.exp(thdd)], ids=str)
+def test_an_acceleration_is_no_factor(factor):
+    equation = (I + m * l**2) * thdd + m * g * l * sp.sin(th)
+    assert not zw.check_equations(pendulum(), [factor * equation])
+
+
+def test_wrong_equations_whose_coefficients_do_not_divide_each_other_are_told():
+    """The divisions of these coefficients, with negative powers, went on for ever."""
+    bob = zw.Body("bob", (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y)), mass=m)
+    circle = zw.Holonomic("circle", x**2 + y**2 - l**2)
+    p = zw.Mechanism("p", [bob], gravity=(0, -g, 0), constraints=[circle])
+    forgotten = m * x**2 / y**2 * xdd - m * g * x / y + m * x * xd**2 * (x**2 + y**2) / y**4
+    (wrong,) = zw.check_equations(p, [forgotten]).rows
+    assert not wrong.equal and str(wrong.difference) == "-m*x_ddot"
+    # three links with a reversed knee, whose angles are differences
+    parents, axes = ("world", "0", "1"), (Y, Y, (0, -1, 0))
+    links = [
+        zw.Body(str(k), zw.Revolute(f"q{k}", axis=axes[k]), parents[k], (0, 0, -l if k else 0), mass=m,
+                com=(0, 0, -l))
+        for k in range(3)
+    ]  # fmt: skip
+    leg = zw.Mechanism("leg", links, gravity=(0, 0, -g))
+    e = zw.equations(leg, form="expanded")
+    rows = list(e.mass_matrix * e.u_dot - e.right_hand_side)
+    found = zw.check_equations(leg, [rows[0] + m * l**2 * e.u_dot[0], *rows[1:]])
+    assert [row.equal for row in found.rows] == [False, True, True]
+    assert str(found.rows[0].difference) == "l**2*m*q0_ddot"
+    dependent = zw.check_equations(leg, [rows[0] + rows[1], rows[1] - rows[0], rows[0]])
+    assert [row.equal for row in dependent.rows] == [True, True, False] and dependent.rows[2].row == 2
+
+
 def test_a_system_that_is_solved_for_the_accelerations():
     """The formulas by hand have the accelerations of forward dynamics, and are recognised in every form."""
     known = dict(zip((m, M, l, g, c, th, thd, F), (0.7, 1.3, 0.9, 9.81, 0.2, 0.6, -1.1, 2.4), strict=True))
@@ -112,6 +143,10 @@ def test_equations_that_depend_on_each_other_do_not_determine_the_accelerations(
     for second in (-2 * row, (l + th**2) * row, sp.sin(th) ** 2 + sp.cos(th) ** 2 - 1):
         found = zw.check_equations(cart_pole(), [row, second])
         assert [x.equal for x in found.rows] == [True, False] and found.rows[1].row == 1
+    other = m * l * xdd * sp.cos(th) + m * l**2 * thdd + c * thd - m * g * l * sp.sin(th)
+    assert zw.check_equations(cart_pole(), [row + other, row - other])
+    found = zw.check_equations(cart_pole(), [row + other, 2 * row + 2 * other])
+    assert [x.equal for x in found.rows] == [True, False]
 
 
 def test_a_correct_equation_is_found_after_a_wrong_one_that_resembles_it():

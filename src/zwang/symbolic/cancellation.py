@@ -83,8 +83,12 @@ def over_common_denominator(x: Polynomial) -> tuple[Polynomial, Polynomial]:
 
 
 def exact_quotient(x: Polynomial, divisor: Polynomial) -> Polynomial | None:
-    """x / divisor, where long division leaves no remainder."""
-    quotient, remainder = _division(x, divisor)
+    """x / divisor, where long division leaves no remainder; None too where it takes too many products."""
+    try:
+        with bounded_work(x.ring):
+            quotient, remainder = _division(x, divisor, exact=True)
+    except TooLargeError:
+        return None
     return None if remainder.terms else quotient
 
 
@@ -138,26 +142,45 @@ def _expansion(x: Polynomial, number: int, power: int) -> Polynomial:
     return total + x
 
 
-def _division(x: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder by the leading term of the divisor, in the order of the packed monomials."""
-    ring, rest = x.ring, dict(x.terms)
-    leading = max(divisor.terms)
+def _division(x: Polynomial, divisor: Polynomial, exact: bool = False) -> tuple[Polynomial, Polynomial]:
+    """Quotient and remainder by the leading term of the divisor, in the order of the packed monomials.
+
+    Both are divided by monomials first, so that no exponent is negative and the terms have a least one: the
+    division of cos(a) + cos(b - a) by powers of phase factors would not end. exact: whether the division ends
+    with the first term of a remainder. Raises TooLargeError.
+    """
+    ring = x.ring
+    (own, rest), (of_divisor, divisor) = (_without_common_monomial(y) for y in (x, divisor))
+    terms, leading = dict(rest.terms), max(divisor.terms)
     needed = ring.exponents(leading)
-    lowest = {n: min(0, _lowest(x, n)) for n, _ in needed}  # exponents of invertible generators
     quotient: dict[int, Any] = {}
     remainder: dict[int, Any] = {}
-    while rest:
-        key = max(rest)
+    while terms and not (exact and remainder):
+        key = max(terms)
         exponents = dict(ring.exponents(key))
-        if any(exponents.get(n, 0) - e < lowest[n] for n, e in needed):
-            remainder[key] = rest.pop(key)
+        if any(exponents.get(n, 0) < e for n, e in needed):
+            remainder[key] = terms.pop(key)
             continue
-        value = ratio(rest[key], divisor.terms[leading])
+        value = ratio(terms[key], divisor.terms[leading])
         quotient[key - leading] = value
-        rest = (Polynomial(ring, rest) - divisor * Polynomial(ring, {key - leading: value})).terms
-        if rest and max(rest) >= key:  # a rule of reduction has raised the order: nothing is divided
+        ring.work += len(terms)  # copied by the subtraction
+        product = divisor * Polynomial(ring, {key - leading: value})
+        terms = (Polynomial(ring, terms) - product).terms
+        if terms and max(terms) >= key:  # a rule of reduction has raised the order: nothing is divided
             return ring.constant(0), x
-    return Polynomial(ring, quotient), Polynomial(ring, remainder)
+    found = {key + own - of_divisor: value for key, value in quotient.items()}
+    return Polynomial(ring, found), Polynomial(ring, {key + own: value for key, value in remainder.items()})
+
+
+def _without_common_monomial(x: Polynomial) -> tuple[int, Polynomial]:
+    """The common monomial of the terms, of the generators that may have negative exponents, and x over it."""
+    ring = x.ring
+
+    def may_be_negative(n: int) -> bool:
+        return ring.invertible(n) or ring.generators[n][0] == "phase"
+
+    common = ring.common_monomial(x.terms, may_be_negative)
+    return common, Polynomial(ring, {key - common: value for key, value in x.terms.items()})
 
 
 def _lowest(x: Polynomial, number: int) -> int:

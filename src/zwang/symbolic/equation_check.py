@@ -172,28 +172,47 @@ class _Comparison:
                     found[k] = comparison
                     combinations.append(combination)
                     break
-        taken = {x.row for x in found.values() if not x.combined}
-        free = [row for row in range(len(self._rows)) if row not in taken]
         for k in range(len(self._published)):
             if k not in found:
+                rows = [(row, self._unit(row)) for row in range(len(self._rows))]
+                free = [row for row, unit in rows if are_independent([*combinations, unit])]
                 found[k] = self._nearest(k, free)
-                free.remove(found[k].row)
+                combinations.append(self._unit(found[k].row))
         return Check(tuple(found[k] for k in range(len(self._published))))
 
     def _equal(self, k: int) -> Iterator[tuple[EquationComparison, Combination]]:
         """Rows, or combinations of them, to which published equation k is equal: as polynomials, in numbers
         in all states, and in numbers where the constraints hold.
         """
-        for row, derived in enumerate(self._rows):
+        for row, derived in enumerate(self._rows if self._is_linear(self._polynomials[k]) else ()):
             for pair in _numerators(self._polynomials[k], derived):
                 if (scale := _multiple(pair)) is not None:
-                    unit = tuple(complex(row == j) for j in range(len(self._rows)))
-                    yield EquationComparison(row, pair.factor(scale), sp.Integer(0)), unit
+                    yield EquationComparison(row, pair.factor(scale), sp.Integer(0)), self._unit(row)
         for constrained in (False, True):
             states = self._on_constraints if constrained else self._anywhere
             combination = states.of(self._published[k])
             if combination is not None and any(combination):
                 yield self._combined(k, combination, constrained), combination
+
+    def _unit(self, row: int) -> Combination:
+        """The combination that is one row."""
+        return tuple(complex(row == j) for j in range(len(self._rows)))
+
+    def _is_linear(self, x: Polynomial) -> bool:
+        """Whether the accelerations are in no opaque factor, and of degree 1 in a term at most."""
+        symbols, ring = set(self._derived.symbols.u_dot), x.ring
+        with_accelerations = {
+            n for n, (_, factor) in enumerate(ring.generators)
+            if n not in self._accelerations and symbols & factor.free_symbols
+        }  # fmt: skip
+        for key in x.terms:
+            exponents = ring.exponents(key)
+            if any(n in with_accelerations for n, _ in exponents):
+                return False
+            own = [e for n, e in exponents if n in self._accelerations]
+            if own not in ([], [1]):
+                return False
+        return True
 
     def _combined(self, k: int, combination: Combination, constrained: bool) -> EquationComparison:
         row, *others = (j for j, x in enumerate(combination) if x)
@@ -221,7 +240,11 @@ class _Comparison:
         found = []
         for row, solved_for, derived in candidates:
             pairs = _numerators(self._polynomials[k], derived)
-            for pair in pairs + _of_one_coefficient(pairs[-1], self._accelerations):
+            if self._is_linear(self._polynomials[k]):
+                pairs += _of_one_coefficient(pairs[-1], self._accelerations)
+            else:  # a factor with accelerations is no factor
+                pairs = pairs[:1]
+            for pair in pairs:
                 scale = _scale(pair, frozenset(self._derived.mechanism.symbols))
                 difference = pair.published * scale.reciprocal() - pair.derived
                 difference = cancelled(difference / pair.denominators[1])
