@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from zwang.cli import app, main
@@ -117,12 +118,60 @@ KEPT = {
         ("identify", 'estimator="total" has no loss="huber"', "--estimator total has no --robust"),
         ("identify", "named in independent=, or in stribeck=", "named in --independent, or in --stribeck"),
         ("linearize", "give step=..., or a softness", "give --step ..., or a softness"),
+        ("simulate", "(step=0.1). `seed=2`: (see step=1e+3, [base=free])",
+         "(--step 0.1). `--seed 2`: (see --step 1e+3, [--base free])"),
+        ("simulate", "give params={'base': ..., \"it's\": ...}; or step=0.1",
+         "give --param base=... --param 'it'\"'\"'s'=...; or --step 0.1"),
         *((command, text, text) for command, text in KEPT.items()),
     ],
 )  # fmt: skip
 def test_arguments_are_named_as_options(command, text, expected):
     use_options_of_command(app, [command])
     assert in_options(text) == expected
+
+
+NAMES = [
+    "/tmp/step=0.1/bad.urdf, line 1",
+    "/tmp/a=b/strict=False: no",
+    r"C:\runs\step=0.1\bad.urdf: no",
+    "https://x.y/?strict=False",
+    "https://x.y/?a=1&strict=False: no",
+    "base=fixed-wing.urdf, line 1",
+    "step=0.1/bad.urdf",
+    "run-step=0.1.urdf",
+    "data[step=1]: no",
+    "base='free'.urdf: no",
+    "--step=0.1",
+    "leave out --param step=0.1",
+    "`--param base=1`",
+]
+"""Texts that contain parts like arguments, which are parts of names of files, of addresses or of options."""
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_names_with_parts_like_arguments_are_kept(text):
+    use_options_of_command(app, ["simulate"])
+    assert in_options(text) == text
+    assert in_options(f"strict=False ({text})") == f"--no-strict ({text})"
+
+
+def test_errors_state_the_names_of_files_and_of_symbols_as_they_are(call, tmp_path):
+    """The remedy for symbols with the names of options is accepted as it is stated."""
+    path = tmp_path / "data" / "step=0.1" / "bad.urdf"
+    path.parent.mkdir(parents=True)
+    path.write_text(URDF.format(mass=-1))
+    file = path.relative_to(tmp_path).as_posix()
+    assert f"error: {file}" in call(f"simulate {file}")[1]
+    body = zw.Body(
+        "a", zw.Revolute("j"), mass=sp.Symbol("base"), com=(sp.Symbol("seed"), 0, 0), inertia=(1, 1, 1)
+    )
+    (tmp_path / "sym.json").write_text(zw.Mechanism("sym", [body]).to_json())
+    status, text = call("simulate sym.json")
+    assert status == 1 and text.endswith("give --param base=... --param seed=...")
+    remedy = text.rpartition("give ")[2].replace("...", "1")
+    assert call(f"simulate sym.json --duration 0.01 {remedy}")[0] == 0
+    assert "'base' is not 'name=value' with a number" in call("export sym.json code --param base")[1]
+    assert "leave out --param base=1" in call("view run.nc --param base=1")[1]
 
 
 def test_a_keyframe_moves_mocap_bodies(call, tmp_path):

@@ -119,5 +119,5 @@ def parse_pairs(texts: Sequence[str] | None) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise LoadError(f"{text!r} is not name=value with a number, such as alpha=0.1")
+            raise LoadError(f"{text!r} is not 'name=value' with a number, such as alpha=0.1")
     return found

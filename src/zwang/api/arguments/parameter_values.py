@@ -33,9 +33,10 @@ def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> di
     given = given_values(mechanism, params)
     missing = [name for name in mechanism.symbols if name not in given]
     if missing:
+        remedy = ", ".join(f"{name!r}: ..." for name in missing)
         raise ParameterError(
             f"the parameter {missing[0]!r} has no value: mechanism {mechanism.name!r} needs a value for "
-            f"{', '.join(missing)}; give params={{{missing[0]!r}: ...}}"
+            f"{', '.join(map(repr, missing))}; give params={{{remedy}}}"
         )
     return {name: given[name] for name in mechanism.symbols}
 
