@@ -482,3 +482,26 @@ def test_an_error_controlled_fall_ends_at_rest_and_slides_by_coulombs_law():
     rest = u - mu * 9.81 * landing
     assert x[-1] == pytest.approx(u * landing + rest**2 / (2 * mu * 9.81), abs=2 * h)
     assert np.abs(run.v.values[0, -1]).max() < 1e-7 and z.min() > -1e-6
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicit"])
+def test_a_wobbling_disc_is_no_series_of_impacts(integrator):
+    """A thin disc rolls in place at the inclination alpha, its centre at rest, at the rate of precession
+    Omega^2 = 4 g / (R sin alpha) (Moffatt, Nature 404 (2000) 833); the contact bends its path by nearly 4 g.
+    """
+    R, g, alpha, thickness = 0.04, 9.81, 0.3, 1e-5
+    surface = zw.Surface(hard=True, friction=(0.8, 0, 0))
+    moment = R * R / 4
+    disc = zw.Body("disc", zw.Free("f"), mass=1, inertia=(moment, moment, 2 * moment),
+                   geometry=[zw.Cylinder(R, thickness, surface=surface)])  # fmt: skip
+    m = zw.Mechanism("m", [disc], geometry=[zw.Plane(surface=surface)])
+    height = R * np.sin(alpha) + thickness / 2 * np.cos(alpha)
+    q = np.array([0, 0, height, np.cos(alpha / 2), np.sin(alpha / 2), 0, 0])
+    v = np.array([0, 0, 0, 0, np.sqrt(4 * g / (R * np.sin(alpha))) * np.sin(alpha), 0])
+    fast, errors = zw.compile(m), []
+    for h in (2e-4, 1e-4):
+        n = round(0.05 / h)
+        end = fast.rollout(q, v, np.zeros((n, 6)), steps=n, step=h, integrator=integrator).q[-1]
+        errors.append(np.arccos(1 - 2 * (end[4] ** 2 + end[5] ** 2)) - alpha)
+        assert np.abs(end[:2]).max() < 1e-4
+    assert abs(errors[0]) < 1e-3 and errors[1] == pytest.approx(errors[0] / 2, rel=0.1)

@@ -171,7 +171,7 @@ def hard_softness_rows(
             aref = [a - x for a, x in zip(aref, stabilisation, strict=True)]
     else:
         # velocity after the step, in units per time: at least -distance / h
-        target = [-_allowed_displacement(kind, p, timestep) / timestep for p in position]
+        target = [_target_velocity(kind, p, timestep) for p in position]
         if restitution is not None:
             target[0] = maximum(target[0], -restitution * velocity[0])
         aref = [(w - damping * u) / timestep - b for w, u, b in zip(target, velocity, biases, strict=True)]
@@ -179,6 +179,18 @@ def hard_softness_rows(
         name, kind, J, aref, position=position, velocity=velocity, inverse_weight=inverse_weight, bound=bound,
         active=active,
     )  # fmt: skip
+
+
+def time_stepping_bias(velocity: Any, distance: Any, aref: Any, timestep: Any, damping: Any) -> Any:
+    """The bias Jdot v of a hard contact or limit from the other values of its row, see
+    `hard_softness_rows`.
+    """
+    return (_target_velocity("contact", distance, timestep) - damping * velocity) / timestep - aref
+
+
+def _target_velocity(kind: str, distance: Any, timestep: Any) -> Any:
+    """The least velocity at the end of a step, or that of friction."""
+    return -_allowed_displacement(kind, distance, timestep) / timestep
 
 
 def can_close(distance: Any, u: Any, h: Any) -> Any:

@@ -172,7 +172,7 @@ def constrained_motion(
         found,
         kinematics,
         found.friction,
-        closes_by_impact(found.rows, solution.force_of, slow),
+        closes_by_impact(found.rows, solution.force_of, slow, model.step),
     )
 
 

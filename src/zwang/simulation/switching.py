@@ -158,7 +158,7 @@ def _correction_changes(model: ConstraintModel, motion: ConstrainedMotion) -> An
     """
     rows, deepest = motion.found.rows, LARGEST_CORRECTION_SPEED * model.step.size / PENETRATION_CORRECTION
 
-    def at_kink(_: Any, distance: Any) -> Any:
+    def at_kink(_: Any, distance: Any, aref: Any) -> Any:
         return logical_or(absolute(distance) < CLOSE, absolute(distance + deepest) < CLOSE)
 
     chosen = {cone.start for cone in rows.cones} | set(rows.indices("contact", "limit"))
@@ -172,7 +172,10 @@ def closing_is_switching(model: ConstraintModel, motion: ConstrainedMotion) -> A
     found, h = motion.found, model.step.size
     speed = resting_speed(model.mechanism, h, motion.kinematics.v, found.problem.a_free)
     change = CLOSE * maximum(speed, 1.0)
-    both = [closes_by_impact(found.rows, found.solution.force_of, speed + s * change) for s in (1.0, -1.0)]
+    both = [
+        closes_by_impact(found.rows, found.solution.force_of, speed + s * change, model.step)
+        for s in (1.0, -1.0)
+    ]
     return not_equal(*(where(closes, 1.0, 0.0) for closes in both))
 
 
