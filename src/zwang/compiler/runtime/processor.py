@@ -156,11 +156,15 @@ def _exclusive_llvm() -> Iterator[None]:
     """A context in which this thread alone uses LLVM, and no process forks."""
     with LLVM_LOCK:
         while _unloaded:
-            _unloaded.pop().close()
+            _loaded.pop(_unloaded.pop()).close()
         yield
 
 
-_unloaded: list[Any] = []  # code that is no longer needed; it is released at the next use of LLVM
+_loaded: dict[int, Any] = {}
+"""The code in memory by its number. It is held here alone: the garbage collector would finalise it together
+with a `MachineCode` in a cycle, in any thread, while another one releases it.
+"""
+_unloaded: list[int] = []  # numbers of code that is no longer needed; it is released at the next use of LLVM
 
 
 def _module(text: str, context: Any) -> Any:
@@ -204,23 +208,25 @@ class MachineCode:
         for name in exported:
             builder.export_symbol(name)
 
-        def link() -> Any:
+        def link() -> int:
+            number = next(self._numbers)
             with _exclusive_llvm():
                 self._jit = _linker()
-                return builder.link(self._jit, f"zwang{next(self._numbers)}")
+                _loaded[number] = builder.link(self._jit, f"zwang{number}")
+            return number
 
         try:
-            self._tracker = run_on_llvm_thread(link)
+            self._number = run_on_llvm_thread(link)
         except RuntimeError as error:
             raise CompileError(f"the code cannot be loaded: {error}") from error
 
     def __getitem__(self, name: str) -> int:
         """The address of an exported function."""
-        return self._tracker[name]
+        return _loaded[self._number][name]
 
     def __del__(self) -> None:
-        if hasattr(self, "_tracker"):
-            self._release(self._tracker)
+        if hasattr(self, "_number"):
+            self._release(self._number)
 
 
 @cache
