@@ -364,9 +364,12 @@ def test_several_trials_are_fitted_together(window):
     for samples in (201, 131):
         t, q, tau = exact_record(arm(), samples)
         trials.append((t + samples, q + NOISE * rng.normal(size=q.shape), tau))
-    fit = lambda time, q, tau: zw.identify.fit_by_simulation(  # noqa: E731
-        arm(damping=0.3), time, q, tau, kinds=kinds, window=window, deviation=NOISE
-    )
+
+    def fit(*record):
+        return zw.identify.fit_by_simulation(
+            arm(damping=0.3), *record, kinds=kinds, window=window, deviation=NOISE
+        )
+
     both = fit(*zip(*trials, strict=True))
     assert both.measured.shape[:2] == ((6, 51) if window else (2, 131))
     lower, upper = both.interval.T

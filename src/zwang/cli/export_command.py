@@ -16,6 +16,25 @@ from zwang.cli.inputs import model_of, parse_pairs
 from zwang.mechanism.options import FIXED_STEP
 from zwang.mechanism.report import Report
 
+Output = Annotated[
+    Path, Parameter(help="A folder for C99 code, which is created, or a file that ends in .fmu or .wasm.")
+]
+Frames = Annotated[
+    list[str] | None,
+    Parameter(
+        help="Export functions of this body or frame; by default of all frames. May be given several times.",
+        negative=(),
+    ),
+]
+Symbolic = Annotated[
+    list[str] | None,
+    Parameter(
+        help="Make these numbers parameters: mass, com, inertia, damping, friction or gravity. May be given "
+        "several times; --param gives their values.",
+        negative=(),
+    ),
+]
+
 
 @app.command(
     help_epilogue=examples(
@@ -26,9 +45,7 @@ from zwang.mechanism.report import Report
 )
 def export(
     model: Model,
-    output: Annotated[
-        Path, Parameter(help="A folder for C99 code, which is created, or a file that ends in .fmu or .wasm.")
-    ],
+    output: Output,
     *,
     format: Annotated[
         str | None,
@@ -51,22 +68,8 @@ def export(
         list[str] | None,
         Parameter(help="Export only this function, such as step. May be given several times.", negative=()),
     ] = None,
-    frame: Annotated[
-        list[str] | None,
-        Parameter(
-            help="Export functions of this body or frame; by default of all frames. May be given several "
-            "times.",
-            negative=(),
-        ),
-    ] = None,
-    symbolic: Annotated[
-        list[str] | None,
-        Parameter(
-            help="Make these numbers parameters: mass, com, inertia, damping, friction or gravity. May be "
-            "given several times; --param gives their values.",
-            negative=(),
-        ),
-    ] = None,
+    frame: Frames = None,
+    symbolic: Symbolic = None,
     param: Annotated[
         list[str] | None,
         Parameter(help="The value of a parameter, as name=value. May be given several times.", negative=()),

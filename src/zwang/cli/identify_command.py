@@ -148,18 +148,11 @@ def identify(
         "--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
         "--estimator": None if estimator == "weighted" else estimator,
     }  # fmt: skip
-    of_simulation: dict[str, Any] = {
-        "step": step,
-        "integrator": integrator,
-        "window": window,
-        "starts": starts,
-    }
-    of_simulation = {name: value for name, value in of_simulation.items() if value is not None}
+    settings = {"step": step, "integrator": integrator, "window": window, "starts": starts}
+    of_simulation: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     _check_method(method, of_forces, of_simulation)
     write = None if out_file is None else writer_of(out_file)
-    for path in data:
-        if not path.exists():
-            raise LoadError(missing_file_message(path, (".csv",)))
+    _check_exist(data)
     original = model_of(model, base=base, strict=strict, param=param)
     whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
@@ -182,15 +175,25 @@ def identify(
     else:
         time, q, tau = zip(*((x.time, x.q, x.tau) for x in trials), strict=True)
         found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss, **of_simulation)
-    result = zw.identify.report(found)
-    out.print(library_text(visible(str(result))))
-    if report is not None:
-        result.save(report)
-        out.print(f"wrote {escape(str(report))}")
+    _print_report(zw.identify.report(found), report)
     if write is not None and out_file is not None:
         fitted = found.mechanism
         write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
         out.print(f"wrote {escape(str(out_file))}")
+
+
+def _print_report(result: zw.identify.FitReport, page: Path | None) -> None:
+    """The report as text, and as a page if one is asked for."""
+    out.print(library_text(visible(str(result))))
+    if page is not None:
+        result.save(page)
+        out.print(f"wrote {escape(str(page))}")
+
+
+def _check_exist(data: Sequence[Path]) -> None:
+    for path in data:
+        if not path.exists():
+            raise LoadError(missing_file_message(path, (".csv",)))
 
 
 def _check_method(method: str, of_forces: Mapping[str, object], of_simulation: Mapping[str, object]) -> None:

@@ -434,7 +434,8 @@ class PointSpeed:
 
 def direction(values: Any, where: str) -> Vector3:
     """`values` as a unit vector, also with symbols. Raises DescriptionError for a zero vector."""
-    return rotations.unit_vector(vector(values, 3, where), where)  # type: ignore[return-value]
+    x, y, z = rotations.unit_vector(vector(values, 3, where), where)
+    return x, y, z
 
 
 def named_numbers(items: Any, where: str) -> tuple[tuple[str, Number], ...]:

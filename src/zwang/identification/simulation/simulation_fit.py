@@ -165,16 +165,12 @@ def fit_by_simulation(
         for name, value in (guess or {}).items()
     )
     check_level(level)
-    for name, count in (("starts", starts), ("iterations", iterations)):
-        if count < 1:
-            raise StateError(f"{name} is {count}; it must be 1 or more")
+    _check_counts(starts, iterations, seed)
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
     record = RecordedTrials.checked(unknowns.model, model, time, q, control, v)
     options = unknowns.model.options
-    if seed < 0:
-        raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
     given_step = None if step is None else validation.real(step, "step", "positive")
     h = record.step(given_step, options.timestep)
@@ -197,6 +193,14 @@ def fit_by_simulation(
             "shorter window, a nearer model, more starts, or more iterations"
         )
     return _result(problem, best, tuple(x.cost for _, x in found), deviations, level)
+
+
+def _check_counts(starts: int, iterations: int, seed: int) -> None:
+    for name, count in (("starts", starts), ("iterations", iterations)):
+        if count < 1:
+            raise StateError(f"{name} is {count}; it must be 1 or more")
+    if seed < 0:
+        raise StateError(f"seed is {seed}; it must be 0 or a positive integer")
 
 
 @dataclass(frozen=True)
