@@ -7,6 +7,7 @@ lift off may also stay. Source: Genot, Brogliato, Eur. J. Mech. A 18 (1999) 653.
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from zwang.errors import SimulationWarning
@@ -100,3 +101,65 @@ def test_a_block_that_slides_or_tips_with_much_friction_is_determined():
         m = zw.Mechanism(bodies=[box], geometry=[zw.Plane(surface=touch)])
         found = zw.constrained_dynamics(m, [0, 0, 0, 1, 0, 0, 0], [3.0, 0.5, 0, 0, 0, 0], np.zeros(6))
         assert found.converged, found.status
+
+
+AXES, INERTIA = np.array([0.2, 0.03, 0.02]), np.array([[0.9, 0.4, 0], [0.4, 8.0, 0], [0, 0, 8.2]]) * 1e-3
+
+
+def support(R):
+    """From the centre of the ellipsoid to its lowest point, in world axes."""
+    n = R.T @ [0, 0, -1]
+    return R @ (AXES**2 * n / np.linalg.norm(AXES * n))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_ellipsoid_that_rolls_is_determined_whatever_its_friction(seed):
+    """Its contact does not slide, however fast its lowest point moves over its surface. Newton's and Euler's
+    equations with the condition of rolling, d/dt (v + w x r) = 0, give its acceleration.
+    """
+    rng = np.random.default_rng(seed)
+    R = Rotation.from_rotvec([*rng.uniform(-0.05, 0.05, 2), rng.uniform(-3, 3)])
+    spin = np.array([*rng.uniform(-0.5, 0.5, 2), rng.uniform(2.0, 4.0)])
+    touch = zw.Surface(friction=(1e3, 0.005, 0.0001), hard=True)
+    r = support(R.as_matrix())
+    body = zw.Body(
+        "stone", zw.Free("free"), mass=1.0, inertia=INERTIA, geometry=[zw.Ellipsoid(*AXES, surface=touch)]
+    )
+    m = zw.Mechanism(bodies=[body], geometry=[zw.Plane(surface=touch)], gravity=(0, 0, -GRAVITY))
+    x, y, z, w = R.as_quat()
+    q, v = [0, 0, -r[2], w, x, y, z], [*np.cross(r, spin), *R.inv().apply(spin)]
+    found = zw.constrained_dynamics(m, q, v, np.zeros(6))
+    assert found.converged and not found.undetermined and found.force[0] > 0
+
+    h = 1e-5
+    ahead, behind = (support((Rotation.from_rotvec(s * spin) * R).as_matrix()) for s in (h, -h))
+    I = R.as_matrix() @ INERTIA @ R.as_matrix().T
+    A, b = np.zeros((9, 9)), np.zeros(9)  # of the acceleration, the angular acceleration and the force
+    A[:3, :3], A[:3, 6:], b[2] = np.eye(3), -np.eye(3), -GRAVITY
+    cross = np.cross(np.eye(3), r)  # w x r = cross^T w
+    A[3:6, 3:6], A[3:6, 6:], b[3:6] = I, -cross, -np.cross(spin, I @ spin)
+    A[6:, :3], A[6:, 3:6], b[6:] = np.eye(3), cross.T, -np.cross(spin, (ahead - behind) / (2 * h))
+    expected = np.linalg.solve(A, b)
+    np.testing.assert_allclose(found.acceleration[:3], expected[:3], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.force[0], expected[8], rtol=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_rolling_stone_keeps_its_energy_with_much_friction(integrator):
+    touch = zw.Surface(friction=(50.0, 0.005, 0.0001), hard=True)
+    stone = zw.Body("stone", zw.Free("free"), position=(0, 0, AXES[2]), mass=1.0, inertia=INERTIA,
+                    geometry=[zw.Ellipsoid(*AXES, surface=touch)])  # fmt: skip
+    m = zw.Mechanism(bodies=[stone], geometry=[zw.Plane(surface=touch)], gravity=(0, 0, -GRAVITY))
+    changes, spin = [], [0.1, 0, -3.0]
+    for step in (2e-3, 1e-3):
+        run = zw.simulate(
+            m,
+            v0=[*np.cross([0, 0, -AXES[2]], spin), *spin],
+            duration=0.6,
+            step=step,
+            integrator=integrator,
+            progress=False,
+        )
+        energy = (run.kinetic_energy + run.potential_energy).values[0]
+        changes.append(np.abs(energy - energy[0]).max())
+    assert changes[1] < 0.6 * changes[0] < 0.002

@@ -26,6 +26,16 @@ def test_the_laws_of_contact_hold_on_random_problems(kind):
         assert max(violations(G, g, mu, found.force)) < 1e-11
 
 
+def test_they_hold_in_stacks_with_any_friction():
+    rng = np.random.default_rng(2)
+    for mu in (10.0, 100.0, 1e4):
+        for _ in range(5):
+            G, g, _ = random_stack(rng)
+            found = zw.solve_contact(G, g, mu)
+            assert found.status in ("converged", "several") and found.residual < 1e-11
+            assert max(violations(G, g, np.full(len(g) // 3, mu), found.force)) < 1e-11
+
+
 @pytest.mark.parametrize("ratio", [1e-6, 1e-4, 1, 1e3, 1e4, 1e5, 1e6])
 def test_two_cubes_of_any_mass_ratio_rest_on_each_other(ratio):
     """The normal forces balance the weights; a light cube may be below or above."""

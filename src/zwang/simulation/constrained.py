@@ -186,7 +186,14 @@ def solution_of_rows(
     def with_nonideal_force(force: Any) -> ConstrainedSolution:
         """The solution with these forces of non-ideal constraints added to tau."""
         problem = free.under(force)
-        found = solve(problem, rows, solver=solver, start=start, independent=chosen)
+        found = solve(
+            problem,
+            rows,
+            solver=solver,
+            start=start,
+            independent=chosen,
+            closing_rate=context.step.closing_rate,
+        )
         if mechanism.options.noslip_iterations:
             found = _without_slip(context, problem, rows, found, start)
         return ConstrainedSolution(problem, rows, found, force)

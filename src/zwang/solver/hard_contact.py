@@ -2,12 +2,13 @@
 
 With the Delassus matrix G and the free acceleration g of the contact rows, the forces f satisfy
 
-    c = G f + g,   f_n >= 0,  c_n >= 0,  f_n c_n = 0,   |f_t| <= f_n,   f_t = -f_n c_t / |c_t| where c_t != 0
+    c = G f + g,   f_n >= 0,  c_n >= 0,  f_n c_n = 0,   |f_t| <= m f_n,   f_t = -m f_n c_t / |c_t| if c_t != 0
 
-in the coordinates f_t / friction, friction c_t in which the friction cone is round, each block of rows scaled
-by the diagonal of G. So masses that differ by many orders of magnitude do not matter. With r > 0 this is
+in the coordinates f_t / friction, friction c_t in which the friction cone is round, of slope m. The normal
+and the other rows of each block are scaled by the diagonal of G, which makes m about the friction
+coefficient: masses and coefficients may differ by many orders of magnitude. With r > 0 this is
 
-    f = P(f, z),   z = f - r c,    P_n = clip(z_n, lower, upper),    P_t = z_t min(1, P_n / |z_t|)
+    f = P(f, z),   z = f - r c,    P_n = clip(z_n, lower, upper),    P_t = z_t min(1, m P_n / |z_t|)
 
 and a semismooth Newton method solves it (Alart, Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353).
 Redundant rows make G singular. So each outer iteration k solves the problem with G + eta and g - eta f_k, the
@@ -53,6 +54,7 @@ USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are no
 SINGLE_PRECISION = 1e7  # times these tolerances in single precision
 NO_SOLUTION, UNBOUNDED = 1e-3, 1e4  # an error and terms so large, relative to the free acceleration
 REDUNDANT_ETA = 1e-7, 1e-3  # added to G where the signs of its minors are evaluated; by precision, too
+LEAST_MOBILITY = 1e-6  # of a normal, relative to its first tangent; 0 but for rounding for a wheel's axle
 INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
 
 
@@ -62,9 +64,9 @@ class ContactProblem(NamedTuple):
     count: the number of blocks, an index, of at most capacity. G (n, n) and g (n,), n = capacity width:
     Delassus matrix, with the regularisation of soft rows on its diagonal, and free acceleration. coupled
     (capacity, capacity): 1 where a block of G is not zero, else 0. Of each block (capacity,): lower and upper
-    bound of the force of its first row, the normal; disc, 1 if its other rows are tangential rows of a cone,
-    or 0 if they are unused; associated, 1 for a soft cone, whose law is that of a convex problem, or 0 for
-    Coulomb's law.
+    bound of the force of its first row, the normal; disc, the slope m if its other rows are tangential rows
+    of a cone, or 0 if they are unused; associated, 1 for a soft cone, whose law is that of a convex problem,
+    or 0 for Coulomb's law.
     """
 
     count: Any
@@ -311,7 +313,7 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
     """Whether rigid friction leaves no or several accelerations (Painleve's paradox), at contacts that slide.
 
     slip (n,): velocity, of any size, in the coordinates of the problem. slides (capacity,): 1 where a contact
-    is closed and slides at it. While the direction of sliding holds, f_t = -f_n slip / |slip|, and the
+    is closed and slides at it. While the direction of sliding holds, f_t = -m f_n slip / |slip|, and the
     accelerations are determined for every load if the principal minors of the linear system are positive.
     Evaluated are the leading ones, with the modes of the other contacts as they were found. Source: Genot,
     Brogliato, Eur. J. Mech. A 18 (1999) 653.
@@ -323,7 +325,7 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
         direction = p.block(slip, k)
         size = norm(direction[1:])
         sliding = slides[k] > 0
-        column = [1.0, *(-x / where(size > 0, size, 1.0) for x in direction[1:])]
+        column = [1.0, *(-p.disc[k] * x / where(size > 0, size, 1.0) for x in direction[1:])]
         chosen = [
             [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
             for i, row in enumerate(B)
@@ -348,18 +350,18 @@ def contact_law(
 ) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
     """P(f, z) of block k, its derivative B = dP/dz, and B H.
 
-    A soft cone obeys the convex law: c_n is replaced by c'_n = c_n - |c_t|, with H = dc'/dc. centre None: the
-    problem without eta, with r = 1.
+    A soft cone obeys the convex law: c_n is replaced by c'_n = c_n - m |c_t|, with H = dc'/dc. centre None:
+    the problem without eta, with r = 1.
     """
     w, x, y = p.width, p.block(f, k), p.block(c, k)
     if centre is not None:
         y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
     slip = norm(y[1:])
-    direction = [p.associated[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
+    direction = [p.associated[k] * p.disc[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
     r = 1.0 if centre is None else _step_length(eta)
-    z_n = x[0] - r * (y[0] - p.associated[k] * slip)
+    z_n = x[0] - r * (y[0] - p.associated[k] * p.disc[k] * slip)
     z_t = [a - r * b for a, b in zip(x[1:], y[1:], strict=True)]
-    # normal: between its bounds; tangential: in the disc of radius P_n
+    # normal: between its bounds; tangential: in the disc of radius m P_n
     normal = clip(z_n, p.lower[k], p.upper[k])
     free = where(logical_and(p.lower[k] < z_n, z_n < p.upper[k]), 1.0, 0.0)
     size, radius = norm(z_t), p.disc[k] * normal
@@ -394,7 +396,7 @@ def _error(
 
 def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any, Any]:
     """The largest residuals of the laws of Signorini, Coulomb and maximum dissipation over all blocks, each
-    relative to the terms of the block's accelerations: |f_n - P_n|, max(0, |f_t| - P_n) and |f_t - P_t|.
+    relative to the terms of the block's accelerations: |f_n - P_n|, max(0, |f_t| - m f_n) and |f_t - P_t|.
     """
     c, sizes = p.residual(f, empty(p.width * p.capacity), empty(p.capacity))
 
@@ -437,26 +439,34 @@ def _restart(
 def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactProblem, MutableArray]:
     """The problem of rows in their own units, scaled, and the factors (n,) by which scaled forces are forces.
 
-    p: with the lower triangle of any G and with any g, which are overwritten, and any `coupled`. friction
-    (n,): 1 for the first row of a block, the friction coefficient of a tangential row, 0 for an unused row.
-    The factor of row i is friction_i D, where 1 / D^2 is the mean of the diagonal of G in the block, weighted
-    by friction^2.
+    p: with the lower triangle of any G and with any g, which are overwritten, any `coupled`, and a disc of 1
+    or 0. friction (n,): 1 for the first row of a block, the friction coefficient of a tangential row, 0 for
+    an unused row. The factors are D_n and friction_i D_t, with which G has the diagonal 1 for the normal and
+    for the tangential row where it is largest. A normal that hardly moves anything is scaled as if it moved
+    `LEAST_MOBILITY`.
     """
     w = p.width
     whole = [(i, j) for i in range(w) for j in range(w)]
     triangle = [(i, j) for i, j in whole if j <= i]
 
-    def factors(k: Any, carry: Any) -> Any:
-        scale, lower, upper = carry
-        rows = [w * k + j for j in range(w)]
-        weights = [friction[i] * friction[i] for i in rows]
-        mean = sum(x * p.G[i, i] for x, i in zip(weights, rows, strict=True)) / sum(weights)
-        root = sqrt(where(mean > 0, mean, 1.0))  # 1 / D, which is infinite where G overflows
-        scale = p.with_block(scale, k, [friction[i] * (1 / root) for i in rows])
-        return scale, lower.set(k, lower[k] * root), upper.set(k, upper[k] * root)
+    def root_of(diagonal: Any) -> Any:
+        """1 / D, which is infinite where G overflows."""
+        return sqrt(where(diagonal > 0, diagonal, 1.0))
 
-    initial = empty(w * p.capacity), p.lower, p.upper
-    scale, lower, upper = fori_loop(0, p.count, factors, initial)
+    def factors(k: Any, carry: Any) -> Any:
+        scale, lower, upper, disc = carry
+        normal, *tangents = [w * k + j for j in range(w)]
+        least = LEAST_MOBILITY * p.G[tangents[0], tangents[0]] * disc[k] if tangents else 0.0
+        largest: Any = 0.0
+        for i in tangents:
+            largest = maximum(largest, friction[i] * friction[i] * p.G[i, i])
+        root, root_t = root_of(maximum(p.G[normal, normal], least)), root_of(largest)
+        scale = p.with_block(scale, k, [1 / root, *(friction[i] * (1 / root_t) for i in tangents)])
+        disc = disc.set(k, disc[k] * root_t / root)
+        return scale, lower.set(k, lower[k] * root), upper.set(k, upper[k] * root), disc
+
+    initial = empty(w * p.capacity), p.lower, p.upper, p.disc
+    scale, lower, upper, disc = fori_loop(0, p.count, factors, initial)
 
     def row(I: Any, carry: Any) -> Any:
         G, g, coupled = carry
@@ -475,4 +485,4 @@ def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactPr
         return G, g, coupled
 
     G, g, coupled = fori_loop(0, p.count, row, (p.G, p.g, p.coupled))
-    return p._replace(G=G, g=g, coupled=coupled, lower=lower, upper=upper), scale
+    return p._replace(G=G, g=g, coupled=coupled, lower=lower, upper=upper, disc=disc), scale

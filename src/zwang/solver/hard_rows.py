@@ -54,8 +54,8 @@ class _GatheredRows(NamedTuple):
     """The active rows of each world, block by block.
 
     count: the number of blocks of this world, and of the arrays' blocks. J (capacity width, nx): by the nv
-    velocities and the spatial velocities of links. aref, R, friction, number (capacity width,): of each row;
-    friction as for `scaled_problem`, number among all rows, -1 for unused rows. lower, upper, disc,
+    velocities and the spatial velocities of links. aref, R, velocity, friction, number (capacity width,): of
+    each row; friction as for `scaled_problem`, number among all rows, -1 for unused rows. lower, upper, disc,
     associated (capacity,): as in `ContactProblem`.
     """
 
@@ -63,6 +63,7 @@ class _GatheredRows(NamedTuple):
     J: MutableArray
     aref: MutableArray
     R: MutableArray
+    velocity: MutableArray
     friction: MutableArray
     number: MutableArray
     lower: MutableArray
@@ -86,11 +87,14 @@ class _GatheredProblem(NamedTuple):
     count: Any
 
 
-def solve_hard_rows(problem: GaussProblem, rows: Rows, *, tangents: bool = False) -> Solution:
+def solve_hard_rows(
+    problem: GaussProblem, rows: Rows, *, closing_rate: Any = 1.0, tangents: bool = False
+) -> Solution:
     """Solution of a problem some of whose rows are hard (R = 0): hard contacts obey Coulomb's law.
 
-    tangents: whether the data are tangents; the iteration then runs on their values, and the derivatives
-    are those of its solution. The forces reported are those of all rows but the ones of pair-type groups.
+    closing_rate [1/s]: see `solve`. tangents: whether the data are tangents; the iteration then runs on their
+    values, and the derivatives are those of its solution. The forces reported are those of all rows but the
+    ones of pair-type groups.
     """
     g = _gathered_problem(problem, rows)
     p = g.contacts
@@ -99,7 +103,7 @@ def solve_hard_rows(problem: GaussProblem, rows: Rows, *, tangents: bool = False
         found = with_derivatives(p, found)
         undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
     else:
-        undetermined = is_undetermined(p, found, *_sliding(p, g.gathered, g.scale))
+        undetermined = is_undetermined(p, found, *_sliding(p, g, closing_rate))
         undetermined = logical_or(undetermined, logical_and(found.unbounded, _has_friction(p)))
     solution = _solution(problem, rows, g, found)
     overfull = g.gathered.count > p.capacity
@@ -172,7 +176,7 @@ def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
     nx = primal.nv + 6 * len(primal.link_numbers)
     n = capacity * width
     gathered = _GatheredRows(
-        0.0, empty((n, nx)), *(empty(n) for _ in range(4)), *(empty(capacity) for _ in range(4))
+        0.0, empty((n, nx)), *(empty(n) for _ in range(5)), *(empty(capacity) for _ in range(4))
     )
 
     def add(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
@@ -211,6 +215,7 @@ def _appended(
         row = {
             "aref": block.aref[i] if used else 0.0,
             "R": 1 / block.D[i] if used else 0.0,
+            "velocity": block.velocity[i] if used else 0.0,
             "friction": friction if used else 0.0,
             "number": 1.0 * (block.start + i) if used else -1.0,
         }
@@ -238,6 +243,7 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
             for name, otherwise in (
                 ("aref", 0.0),
                 ("R", 0.0),
+                ("velocity", 0.0),
                 ("friction", 0.0 if j else 1.0),
                 ("number", -1.0),
             ):
@@ -308,17 +314,20 @@ def _sharing_trees(
     return lambda K, J: logical_and(first[K] <= last[J], first[J] <= last[K])
 
 
-def _sliding(p: ContactProblem, gathered: _GatheredRows, scale: MutableArray) -> tuple[Any, Any]:
+def _sliding(p: ContactProblem, problem: _GatheredProblem, rate: Any) -> tuple[Any, Any]:
     """The slip of every hard contact, by rows, and whether it is closed and slides before the step.
 
-    A hard contact has aref_t = -u_t / h with the slip u_t, and aref_n = -(u_n + distance / h) / h; the part
-    of Jdot v is small against u / h. It slides if friction would have to exceed the other loads in order to
-    stop it within the step.
+    A hard contact has aref_t = -rate u_t - (Jdot v)_t with the slip u_t, and in its normal, up to Jdot v,
+    aref_n = -(u_n + distance / h) / h. It slides if friction would have to exceed the other loads, the share
+    of Jdot v among them, in order to stop it within the step.
     """
+    gathered, scale = problem.gathered, problem.scale
 
     def add(k: Any, carry: Any) -> Any:
         slip, slides = carry
-        own = [-x * s for x, s in zip(p.block(gathered.aref, k), p.block(scale, k), strict=True)]
+        normal, *_ = p.block(gathered.aref, k)
+        _, *speeds = p.block(gathered.velocity, k)
+        own = [x * s for x, s in zip([-normal, *(rate * u for u in speeds)], p.block(scale, k), strict=True)]
         loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
         size = sum(u * u for u in own[1:])
         hard_cone = logical_and(p.disc[k] > 0, p.associated[k] < 0.5)

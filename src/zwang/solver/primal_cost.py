@@ -137,6 +137,11 @@ class RowBlock(NamedTuple):
         return self.group.rows.read("D", self.k)
 
     @property
+    def velocity(self) -> np.ndarray:
+        """The velocities J v (n,)."""
+        return self.group.rows.read("velocity", self.k)
+
+    @property
     def bound(self) -> np.ndarray:
         """The largest forces (n,) of rows of friction."""
         return self.group.rows.read("bound", self.k)

@@ -86,9 +86,10 @@ def solve_contact(
         tangent, normal).
 
     The residuals are dimensionless: lengths of vectors, in units of the largest sum |g| + |G| |f| of absolute
-    terms in the rows of the contact, with forces multiplied by the mean diagonal of G there and friction
-    rows scaled by mu (c) and 1 / mu (f). Signorini: |min(f_n, c_n)|. Coulomb: max(0, |f_t| - f_n).
-    Dissipation: |f_t - P(f_t - c_t)| with P the projection onto the disc of radius f_n.
+    terms in the rows of the contact, in the coordinates f_n / D_n, f_t / (mu D_t) and D_n c_n, mu D_t c_t in
+    which G has the diagonal 1 for the normal, and 1 at most for the tangents. There the cone has the slope
+    m = D_n / D_t. Signorini: |min(f_n, c_n)|. Coulomb: max(0, |f_t| - m f_n). Dissipation:
+    |f_t - P(f_t - c_t)| with P the projection onto the disc of radius m f_n.
 
     Forces that G does not determine, as of a table with four legs, are one of the solutions; a c that is not
     determined has the status "several" if a change of one contact leads to the other. Returns a
@@ -195,5 +196,5 @@ def _other_local_solution(p: ContactProblem, found: ContactForces, k: int) -> li
         return None
     sticking = np.linalg.lstsq(G, -free, rcond=None)[0]
     is_solution = np.abs(G @ sticking + free).max() <= DIFFERENT * np.abs(free).max()
-    inside = is_solution and np.hypot(*sticking[1:]) <= sticking[0] and sticking[0] > 0
+    inside = is_solution and np.hypot(*sticking[1:]) <= p.disc[k] * sticking[0] and sticking[0] > 0
     return sticking.tolist() if inside else None
