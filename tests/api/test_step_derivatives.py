@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import sympy as sp
@@ -339,6 +340,20 @@ def test_activations_and_free_bodies_are_included():
         error = min(relative_error(AB, difference) for difference in expected)
         assert error < 1e-7 or found.switching[k]
     assert np.count_nonzero(found.switching) <= 2
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+@pytest.mark.parametrize(("joint", "option"), [("damping='.2 .3'", ""), ("", "density='300'")])
+def test_at_rest_the_slope_of_quadratic_damping_is_the_mean_of_both_sides(joint, option, integrator):
+    """c_1 + 2 c_2 |v| in an implicit step has a kink at v = 0; MuJoCo's differences are central ones."""
+    text = f"""<mujoco><option integrator='{integrator}' {option}/><worldbody><body>
+      <joint axis='0 1 0' {joint}/><geom type='capsule' fromto='0 0 0 .3 0 0' size='.04'/>
+      </body></worldbody></mujoco>"""
+    still, expected = np.zeros(1), np.zeros((2, 2))
+    found = zw.compile(read_mjcf("arm.xml", text=text)).step_derivatives(still, still, still)
+    model = mujoco.MjModel.from_xml_string(text)
+    mujoco.mjd_transitionFD(model, mujoco.MjData(model), 1e-6, True, expected, None, None, None)
+    np.testing.assert_allclose(found.A, expected, atol=1e-7)
 
 
 def test_a_row_at_its_kink_is_marked():

@@ -2,7 +2,7 @@
 
 An algorithm that is evaluated on `Dual(x, x_dot)` returns its value and its exact derivative along x_dot. An
 algorithm that differentiates by `SecondOrder` numbers may itself be evaluated on `Dual` numbers. At a kink
-(of absolute or minimum) the derivative is a one-sided one.
+the derivative of minimum is a one-sided one, and that of absolute the mean of both sides, 0.
 """
 
 from __future__ import annotations

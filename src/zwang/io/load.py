@@ -50,7 +50,9 @@ def load(
         repaired or omitted, and `mechanism.report` lists the changes.
     symbolic: kinds of numbers that are replaced by symbols: "mass", "com", "inertia", "damping", "friction",
         "gravity" (m_LINK, c_LINK_x, I_LINK_xx, ...). The box with the inertia of a body, on which the fluid
-        of an MJCF file acts, follows the symbols; its axes do not, of which a LoadWarning warns.
+        of an MJCF file acts, follows the symbols; its axes do not, of which a LoadWarning warns. Numbers that
+        MuJoCo computes from masses when it compiles a model (the strength of a muscle with `scale`, gains
+        from `dampratio`, `springdamper`) stay those of the file.
     package_dirs: folders that are searched for the packages of `package://` addresses.
     asset_dirs: folders whose files the model may name, besides those in its own folder, such as the common
         folder of an MJCF file and of the meshes that it names as "../meshes".

@@ -276,13 +276,18 @@ def _sign(a: Any) -> Any:
     return RULES["copysign"](1.0, a)
 
 
+def _slope_of_absolute(a: Any) -> Any:
+    """1, -1, or 0 at the kink, the mean of both sides, as dual numbers and SymPy have it."""
+    return select(RULES["eq"](a, 0), 0, _sign(a))
+
+
 PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (lambda y, a, b: 1, lambda y, a, b: 1),
     "sub": (lambda y, a, b: 1, lambda y, a, b: -1),
     "mul": (lambda y, a, b: b, lambda y, a, b: a),
     "div": (lambda y, a, b: div(1, b), lambda y, a, b: neg(mul(y, div(1, b)))),
     "neg": (lambda y, a: -1,),
-    "abs": (lambda y, a: _sign(a),),
+    "abs": (lambda y, a: _slope_of_absolute(a),),
     "sqrt": (lambda y, a: div(0.5, y),),
     "floor": (lambda y, a: 0,),
     "sin": (lambda y, a: RULES["cos"](a),),

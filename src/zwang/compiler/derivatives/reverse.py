@@ -32,7 +32,6 @@ from zwang.compiler.ir.program import Block, For, Instruction, Program, blocks_o
 from zwang.errors import TraceError
 from zwang.scalar import ActiveIndices, cond, empty, fori_loop, lane_maximum, where, while_loop, zeros
 from zwang.scalar.backend import current_backend
-from zwang.scalar.primitives import sign
 
 SINGULAR = frozenset({"div", "sqrt", "asin", "acos", "log", "pow", "atan2"})
 """Operations whose partial derivatives may be infinite where their result is not selected."""
@@ -371,8 +370,7 @@ class _ReverseSweep:
             y = RULES[op](*values)
             for a, rule in zip(args, PARTIALS[op], strict=True):
                 if a in self.v.active:
-                    partial = sign(values[0]) if op == "abs" else rule(y, *values)
-                    part = mul(partial, bar)
+                    part = mul(rule(y, *values), bar)
                     if op in SINGULAR:
                         part = where(RULES["eq"](bar, 0), 0, part)
                     self._accumulate(bars, a, part)

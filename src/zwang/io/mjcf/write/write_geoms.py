@@ -159,7 +159,7 @@ def _surface(out: MjcfOutput, body: str, shape: Geometry) -> dict[str, Any]:
             f"its contacts are soft, with solref {tuple(surface.solref)}",
         )  # fmt: skip
     for mask in ("contype", "conaffinity"):
-        if abs(getattr(surface, mask)) > LARGEST_MASK:
+        if not -LARGEST_MASK - 1 <= getattr(surface, mask) <= LARGEST_MASK:
             out.notes.unsupported(
                 shape_title(body, shape), f"{mask} of MJCF has 32 bits", "the further bits are omitted"
             )
