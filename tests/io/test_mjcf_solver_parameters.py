@@ -1,4 +1,4 @@
-"""Solver parameters outside their ranges are clipped as in MuJoCo, and the report states it."""
+"""Solver parameters outside their ranges are clipped as in MuJoCo, and the report states it; masks."""
 
 from __future__ import annotations
 
@@ -84,3 +84,12 @@ def test_settings_of_iterations_that_are_not_used_are_noted():
     assert len(notes) == 1 and "'ls_iterations', 'ccd_tolerance'" in notes[0] and "line 1" in notes[0]
     plain = zw.load("ball.xml", text=MODEL.format(numbers=""))
     assert not plain.report.of_kind("ignored")
+
+
+@pytest.mark.parametrize("mask", [-(2**31), -2, 2**31 - 1])
+def test_masks_of_32_bits_are_written(mask, tmp_path):
+    text = f"<mujoco><worldbody><geom size='1' contype='{mask}' conaffinity='{mask}'/></worldbody></mujoco>"
+    zw.write_mjcf(zw.load("masks.xml", text=text), tmp_path / "masks.xml")
+    found = mujoco.MjModel.from_xml_path(str(tmp_path / "masks.xml"))
+    expected = mujoco.MjModel.from_xml_string(text)
+    assert found.geom_contype == expected.geom_contype and found.geom_conaffinity == expected.geom_conaffinity

@@ -590,14 +590,3 @@ def test_inactive_constraints_that_mjcf_cannot_say_are_refused(tmp_path):
     assert [c.name for c in rewritten(m, tmp_path, strict=False).inactive_constraints] == ["hard"]
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "written.xml"))
     assert [model.equality(k).name for k in range(model.neq)] == ["hard"] and not model.eq_active0[0]
-
-
-@pytest.mark.parametrize("mask", [-(2**31), -2, 2**31 - 1])
-def test_masks_of_32_bits_are_written(mask, tmp_path):
-    text = f"<mujoco><worldbody><geom size='1' contype='{mask}' conaffinity='{mask}'/></worldbody></mujoco>"
-    zw.write_mjcf(read_mjcf("masks.xml", text=text), tmp_path / "masks.xml")
-    found, expected = (
-        mujoco.MjModel.from_xml_path(str(tmp_path / "masks.xml")),
-        mujoco.MjModel.from_xml_string(text),
-    )
-    assert found.geom_contype == expected.geom_contype and found.geom_conaffinity == expected.geom_conaffinity

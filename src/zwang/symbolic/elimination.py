@@ -52,6 +52,11 @@ def solve_exactly(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]
     return cancelled_entries(np.array([X[row_of[j]] for j in range(n)], dtype=object))
 
 
+def solve_transposed(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
+    """X of K^T X = right, with the pivots of K; see `solve_exactly`."""
+    return solve_exactly(K.T, right, [(j, i) for i, j in order])
+
+
 def _remaining_order(
     order: list[tuple[int, int]], rows: set[int], columns: set[int]
 ) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activation_rate, activations, applied_forces
 from zwang.simulation.step_tangent import Direction, deviation_rate
-from zwang.symbolic.elimination import pivots, solve_exactly
+from zwang.symbolic.elimination import pivots, solve_exactly, solve_transposed
 from zwang.symbolic.numeric_probe import independent_rows
 
 
@@ -41,7 +41,7 @@ class LinearisationState(NamedTuple):
 
 class Structure(NamedTuple):
     """What is chosen on numbers: independent rows of the constraints, and of their gradients in x, the
-    independent velocities, the independent entries of x, and orders of pivots for the three elimations.
+    independent velocities, the independent entries of x, and orders of pivots for the two eliminations.
     """
 
     rows: list[int]
@@ -50,7 +50,6 @@ class Structure(NamedTuple):
     states: list[int]
     velocity_pivots: list[tuple[int, int]]
     state_pivots: list[tuple[int, int]]
-    force_pivots: list[tuple[int, int]]
 
 
 class Matrices(NamedTuple):
@@ -82,7 +81,6 @@ def structure(numbers: Mechanism, at: LinearisationState, velocities: Any, state
         rows, gradient_rows, u, y,
         pivots(np.concatenate([A[rows], np.eye(numbers.nv)[u]])),
         pivots(np.concatenate([G[gradient_rows], np.eye(G.shape[1])[y]])),
-        pivots(A[rows] @ A[rows].T),
     )  # fmt: skip
 
 
@@ -101,8 +99,7 @@ def linear_matrices(m: Mechanism, at: LinearisationState, chosen: Structure) -> 
     zero = (np.zeros(nv, int), np.zeros(k, int))
     r, s, _ = _residuals(m, at, zero, chosen.rows)
     a = problem.solved(r[:, None], s[:, None])[:, 0]
-    load = problem.M @ a - r
-    multipliers = solve_exactly(A @ A.T, (A @ load)[:, None], chosen.force_pivots)[:, 0] if k else zero[1]
+    multipliers = problem.multipliers(problem.M @ a - r)
     # d(v_dot, z_dot) along each direction: the columns of T, and unit controls
     still = np.zeros(len(at.u), int)
     directions = [Direction(x[:nv], x[nv : 2 * nv], x[2 * nv :], still) for x in T.T]
@@ -138,6 +135,10 @@ class _AccelerationProblem:
         reduced = self.V.T @ (self.M @ self.V)  # positive definite: pivots down the diagonal
         z = solve_exactly(reduced, self.V.T @ (r - self.M @ p), [(i, i) for i in range(self._free)])
         return self.V @ z + p
+
+    def multipliers(self, load: np.ndarray) -> np.ndarray:
+        """The constraint forces (k,) with A^T lambda = load (nv,)."""
+        return solve_transposed(self._K, load[:, None], self._order)[: len(load) - self._free, 0]
 
 
 def _residuals(

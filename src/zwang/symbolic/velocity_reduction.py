@@ -20,7 +20,7 @@ from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.closed_rows import closed_rows
-from zwang.symbolic.elimination import pivots, solve_exactly
+from zwang.symbolic.elimination import pivots, solve_exactly, solve_transposed
 from zwang.symbolic.expression_forms import map_expressions
 from zwang.symbolic.numeric_probe import (
     NumericProbe,
@@ -38,8 +38,8 @@ class VelocityReduction:
 
     names: the constraints of the independent rows. all_names: those of all rows. kept: the numbers of the
     independent rows among all. A (k, nv): the independent rows. S (n, nv): u = S v. V (nv, n), v0 (nv,).
-    v (nv,): the generalised velocities in u. v_rate (nv,): their rate at constant u. make_V_rate: computes
-    V_rate.
+    v (nv,): the generalised velocities in u. v_rate (nv,): their rate at constant u. pivots: the order of
+    those of (A; S). make_V_rate: computes V_rate.
     """
 
     names: tuple[str, ...]
@@ -51,6 +51,7 @@ class VelocityReduction:
     v0: np.ndarray
     v: np.ndarray
     v_rate: np.ndarray
+    pivots: list[tuple[int, int]]
     make_V_rate: Callable[[], np.ndarray]
 
     @cached_property
@@ -64,15 +65,11 @@ class VelocityReduction:
         return not self.names and len(self.V) == self.V.shape[1]
 
     def multipliers(self, excess: np.ndarray) -> np.ndarray:
-        """lambda (k,) of A^T lambda = excess, from the normal equations A A^T lambda = A excess."""
-        gram = self.A @ self.A.T
-        order = pivots(np.array([[_is_present(x) for x in row] for row in gram]))
-        return solve_exactly(gram, (self.A @ excess).reshape(-1, 1), order)[:, 0]
-
-
-def _is_present(x: Any) -> float:
-    """0 for an exact zero, otherwise 1."""
-    return 0.0 if type(x) is int and x == 0 else 1.0
+        """lambda (k,) of A^T lambda + S^T f = excess; the forces f (n,) along the independent velocities are
+        zero if the excess is that of the motion.
+        """
+        K = np.concatenate([self.A, self.S])
+        return solve_transposed(K, excess.reshape(-1, 1), self.pivots)[: len(self.A), 0]
 
 
 def chosen_velocities(
@@ -156,7 +153,7 @@ def velocity_reduction(
         unit = np.eye(nv, dtype=int)
         zero = np.zeros(nv, int)
         return VelocityReduction(
-            (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, partial(np.zeros_like, unit)
+            (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, [], partial(np.zeros_like, unit)
         )
     K_near = np.concatenate(
         [A_near[kept], *[velocity_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
@@ -178,7 +175,9 @@ def velocity_reduction(
     v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
     V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, order), V)
     names = tuple(known.names[i] for i in kept)
-    return VelocityReduction(names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, V_rate)
+    return VelocityReduction(
+        names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, order, V_rate
+    )
 
 
 def _velocity_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any) -> np.ndarray:
