@@ -75,7 +75,8 @@ def random_stack(rng):
 def violations(G, g, mu, f):
     """The largest violation of the laws of Signorini, of Coulomb and of maximum dissipation.
 
-    Each is relative to the terms of c = G f + g at the contact and, for forces, to those over the diagonal.
+    Each is relative to the terms of c = G f + g at the contact and, for forces, to those over the diagonal or
+    to the largest friction.
     """
     f, c = f.reshape(-1, 3), (G @ f.ravel() + g).reshape(-1, 3)
     terms = (np.abs(G) @ np.abs(f).ravel() + np.abs(g)).reshape(-1, 3).max(axis=1)
@@ -85,7 +86,8 @@ def violations(G, g, mu, f):
     signorini = np.abs(np.minimum(f[:, 0] * diagonal, c[:, 0])) / scale
     coulomb = np.maximum(np.linalg.norm(f[:, 1:], axis=1) - mu * f[:, 0], 0) * diagonal / scale
     power = (f[:, 1:] * c[:, 1:]).sum(axis=1) + mu * f[:, 0] * slip  # zero if the dissipation is largest
-    return signorini.max(), coulomb.max(), (np.abs(power) * diagonal / scale**2).max()
+    largest = np.maximum(scale, mu * f[:, 0] * diagonal)
+    return signorini.max(), coulomb.max(), (np.abs(power) * diagonal / (scale * largest)).max()
 
 
 def planar_solutions(G, g, mu):

@@ -21,6 +21,7 @@ eta is increased.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 from zwang.algebra.block_lu import solve_block_lu
@@ -95,9 +96,7 @@ class ContactProblem(NamedTuple):
         return values
 
     def residual(self, f: MutableArray, c: MutableArray, sizes: MutableArray) -> Any:
-        """The accelerations c = G f + g (n,), and the largest sum of absolute terms in each block
-        (capacity,).
-        """
+        """The accelerations c = G f + g (n,), and the sum of the absolute terms of each (n,)."""
 
         def row(I: Any, carry: Any) -> Any:
             c, sizes = carry
@@ -107,12 +106,13 @@ class ContactProblem(NamedTuple):
 
             start = self.block(self.g, I)
             c_I, terms = fori_loop(0, self.count, add, (start, [absolute(x) for x in start]))
-            size = terms[0]
-            for x in terms[1:]:
-                size = maximum(size, x)
-            return self.with_block(c, I, c_I), sizes.set(I, size)
+            return self.with_block(c, I, c_I), self.with_block(sizes, I, terms)
 
         return fori_loop(0, self.count, row, (c, sizes))
+
+    def size(self, sizes: MutableArray, k: Any) -> Any:
+        """The largest of the sizes of block k."""
+        return reduce(maximum, self.block(sizes, k))
 
     def _products(self, f: MutableArray, I: Any, J: Any, carry: Any) -> Any:
         """c_I + G_IJ f_J, and the sum of the absolute terms."""
@@ -172,7 +172,7 @@ def solve_contact_problem(p: ContactProblem, start: MutableArray) -> ContactForc
     solutions, and one without a solution is reported as not converged.
     """
     n = p.width * p.capacity
-    c, sizes = p.residual(start, empty(n), empty(p.capacity))
+    c, sizes = p.residual(start, empty(n), empty(n))
     error = _error(p, start, c, sizes)
     centre, best = _copy(p, start, empty(n)), _copy(p, start, empty(n))
     initial = _State(
@@ -199,10 +199,11 @@ def _is_unbounded(p: ContactProblem, f: MutableArray, c: MutableArray, sizes: Mu
         free, size = found
         for x in p.block(p.g, k):
             free = maximum(free, absolute(x))
-        return free, maximum(size, sizes[k])
+        return free, maximum(size, p.size(sizes, k))
 
     free, size = fori_loop(0, p.count, largest, (0.0, 0.0))
-    units = fori_loop(0, p.count, lambda k, x: x.set(k, 1.0), empty(p.capacity))
+    n = p.width * p.capacity
+    units = fori_loop(0, p.count * p.width, lambda i, x: x.set(i, 1.0), empty(n))
     least = NO_SOLUTION * by_precision(free, 1.0, 100.0) * free
     return logical_and(size > UNBOUNDED * free, _error(p, f, c, units) > least)
 
@@ -256,8 +257,7 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
     """
 
     def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-        P, B, slope = contact_law(p, k, s.f, s.c, s.eta, s.centre)
-        return [x - y for x, y in zip(P, p.block(s.f, k), strict=True)], B, slope
+        return contact_law(p, k, s.f, s.c, s.eta, s.centre)
 
     d, _ = solve_block_lu(p.count, p.width, *linear_system(p, _step_length(s.eta), s.eta, law))
 
@@ -348,7 +348,7 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
 def contact_law(
     p: ContactProblem, k: Any, f: MutableArray, c: MutableArray, eta: Any, centre: MutableArray | None
 ) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-    """P(f, z) of block k, its derivative B = dP/dz, and B H.
+    """P(f, z) - f of block k, without cancellation, the derivative B = dP/dz, and B H.
 
     A soft cone obeys the convex law: c_n is replaced by c'_n = c_n - m |c_t|, with H = dc'/dc. centre None:
     the problem without eta, with r = 1.
@@ -359,7 +359,8 @@ def contact_law(
     slip = norm(y[1:])
     direction = [p.associated[k] * p.disc[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
     r = 1.0 if centre is None else _step_length(eta)
-    z_n = x[0] - r * (y[0] - p.associated[k] * p.disc[k] * slip)
+    c_n = y[0] - p.associated[k] * p.disc[k] * slip
+    z_n = x[0] - r * c_n
     z_t = [a - r * b for a, b in zip(x[1:], y[1:], strict=True)]
     # normal: between its bounds; tangential: in the disc of radius m P_n
     normal = clip(z_n, p.lower[k], p.upper[k])
@@ -373,22 +374,29 @@ def contact_law(
         across = [(1.0 if i == j else 0.0) - where(slides, t[i] * t[j], 0.0) for j in range(w - 1)]
         B.append([where(slides, p.disc[k] * free * t[i], 0.0), *(scale * a for a in across)])
     slope = [[b[0], *(b[j + 1] - b[0] * direction[j] for j in range(w - 1))] for b in B]
-    return [normal, *(scale * a for a in z_t)], B, slope
+    tangential = [where(slides, scale * z - a, -r * b) for z, a, b in zip(z_t, x[1:], y[1:], strict=True)]
+    return [where(free > 0, -r * c_n, normal - x[0]), *tangential], B, slope
 
 
 def _error(
     p: ContactProblem, f: MutableArray, c: MutableArray, sizes: MutableArray, eta: Any = 0.0,
     centre: MutableArray | None = None,
 ) -> Any:  # fmt: skip
-    """The norm of |f - P| / r over the blocks, each relative to the terms of its accelerations; with centre,
-    of the problem with eta.
+    """The norm of |f - P| / r over the normals and the tangents of the blocks, each relative to the terms of
+    the accelerations on which it depends; with centre, of the problem with eta.
     """
     r = 1.0 if centre is None else _step_length(eta)
 
     def add(k: Any, total: Any) -> Any:
-        P, _, _ = contact_law(p, k, f, c, eta, centre)
-        scale = 1 / (r * maximum(sizes[k], SMALLEST_SCALE))
-        errors = [scale * (x - y) for x, y in zip(p.block(f, k), P, strict=True)]
+        (normal, *tangential), B, _ = contact_law(p, k, f, c, eta, centre)
+        size_n, *others = p.block(sizes, k)
+        size_t = reduce(maximum, others, 0.0)
+        # a sliding contact has the friction of its normal force, and a soft cone the normal of its slip
+        coupling = sum((absolute(row[0]) for row in B[1:]), start=0.0)
+        all_n = size_n + p.associated[k] * p.disc[k] * size_t
+        errors = [normal / (r * maximum(all_n, SMALLEST_SCALE))]
+        scale = 1 / (r * maximum(size_t + coupling * size_n, SMALLEST_SCALE))
+        errors += [scale * x for x in tangential]
         return total + sum(x * x for x in errors)
 
     return sqrt(fori_loop(0, p.count, add, 0.0))
@@ -398,15 +406,14 @@ def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any,
     """The largest residuals of the laws of Signorini, Coulomb and maximum dissipation over all blocks, each
     relative to the terms of the block's accelerations: |f_n - P_n|, max(0, |f_t| - m f_n) and |f_t - P_t|.
     """
-    c, sizes = p.residual(f, empty(p.width * p.capacity), empty(p.capacity))
+    n = p.width * p.capacity
+    c, sizes = p.residual(f, empty(n), empty(n))
 
     def add(k: Any, largest: Any) -> Any:
-        P, _, _ = contact_law(p, k, f, c, 0.0, None)
-        x, scale = p.block(f, k), 1 / maximum(sizes[k], SMALLEST_SCALE)
-        radius = p.disc[k] * maximum(x[0], 0.0)
-        tangential = [norm(x[1:]) - radius]
-        tangential.append(norm(a - b for a, b in zip(x[1:], P[1:], strict=True)))
-        found = absolute(x[0] - P[0]), *tangential
+        (normal, *tangential), _, _ = contact_law(p, k, f, c, 0.0, None)
+        x, scale = p.block(f, k), 1 / maximum(p.size(sizes, k), SMALLEST_SCALE)
+        beyond = norm(x[1:]) - p.disc[k] * maximum(x[0], 0.0)
+        found = absolute(normal), beyond, norm(tangential)
         return [maximum(a, b * scale) for a, b in zip(largest, found, strict=True)]
 
     signorini, coulomb, dissipation = fori_loop(0, p.count, add, [0.0, 0.0, 0.0])

@@ -45,7 +45,7 @@ LEAST_NULL_SPACE, LEAST_EFFECT = 1e-4, 1e-5  # relative sizes of forces that are
 def with_derivatives(p: ContactProblem, found: ContactForces) -> ContactForces:
     """The forces as tangents: their values were found, p has the derivatives of the problem."""
     n = p.width * p.capacity
-    c, _ = p.residual(found.f, empty(n), empty(p.capacity))
+    c, _ = p.residual(found.f, empty(n), empty(n))
     f = linear_response(_force_rates, (c, p.lower, p.upper), found.f, p, found.f, c)
     return found._replace(f=f)
 
@@ -100,8 +100,8 @@ def changes_status(p: ContactProblem, found: ContactForces, change: Callable[[An
     change(k, size): of block k, given the sum of the absolute terms of its accelerations.
     """
     n = p.width * p.capacity
-    c, sizes = p.residual(found.f, empty(n), empty(p.capacity))
-    sides = [_displaced(p, c, lambda k, s=s: s * change(k, sizes[k])) for s in (1.0, -1.0)]
+    c, sizes = p.residual(found.f, empty(n), empty(n))
+    sides = [_displaced(p, c, lambda k, s=s: s * change(k, p.size(sizes, k))) for s in (1.0, -1.0)]
 
     def compare(k: Any, changes: Any) -> Any:
         both = [contact_law(p, k, found.f, side, 0.0, None)[1] for side in sides]
@@ -130,7 +130,7 @@ def is_ambiguous(p: ContactProblem, found: ContactForces) -> Any:
     Such forces are found as what remains of a generic load, by the proximal point method.
     """
     n = p.width * p.capacity
-    c, _ = p.residual(found.f, empty(n), empty(p.capacity))
+    c, _ = p.residual(found.f, empty(n), empty(n))
     start, nothing = _filled(p, lambda i: sin(1.0 + 2.0 * i)), _filled(p, lambda i: 0.0)
     x = _proximal_solution(p, found.f, c, nothing, start, NULL_SPACE_ITERATIONS)
     effect = _largest(p, lambda i: _product(p, x, i))
