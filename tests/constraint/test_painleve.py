@@ -163,3 +163,20 @@ def test_a_rolling_stone_keeps_its_energy_with_much_friction(integrator):
         energy = (run.kinetic_energy + run.potential_energy).values[0]
         changes.append(np.abs(energy - energy[0]).max())
     assert changes[1] < 0.6 * changes[0] < 0.002
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
+def test_a_tip_that_is_pressed_has_no_solution_while_the_rod_turns(integrator):
+    """Whatever its centripetal acceleration, the tip is closed: B < 0 in one direction of sliding only."""
+    (slip,) = [slip for slip in (3.0, -3.0) if dynamics(1.2 * CRITICAL, slip).undetermined]
+    for spin, size in ((4.0, 0.5), (5.0, 3.0), (-4.0, 0.5)):
+        pressed, away = (state(np.sign(s) * size, spin) for s in (slip, -slip))
+        m = rod(1.2 * CRITICAL)
+        # the tip turns about the centre of mass: without a force it accelerates by -g + spin^2 L / 2 sin
+        assert spin**2 * Z < GRAVITY
+        assert dynamics(1.2 * CRITICAL, np.sign(slip) * size, spin).undetermined
+        with pytest.warns(SimulationWarning, match="world 1 stopped at t = 0 s: rigid friction"):
+            q, v = zip(away, pressed, strict=True)
+            run = zw.simulate(m, q, v, duration=0.002, step=0.002, integrator=integrator)
+        reasons = run.failure_reason.attrs["flag_meanings"].split()
+        assert [reasons[k] for k in run.failure_reason.values] == ["none", "rigid_friction"]

@@ -62,11 +62,6 @@ class StepForm(NamedTuple):
         """The damping with which hard limits and contacts close, see `hard_softness_rows`."""
         return CRITICAL_DAMPING if self.multistage else 1
 
-    @property
-    def closing_rate(self) -> Any:
-        """The rate [1/s] at which hard limits and contacts reduce a velocity."""
-        return self.closing_damping / self.size
-
 
 class RowContext(NamedTuple):
     """A mechanism at the state (q, v), with the quantities that all rows need.

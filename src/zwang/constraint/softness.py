@@ -185,7 +185,12 @@ def time_stepping_bias(velocity: Any, distance: Any, aref: Any, timestep: Any, d
     """The bias Jdot v of a hard contact or limit from the other values of its row, see
     `hard_softness_rows`.
     """
-    return (_target_velocity("contact", distance, timestep) - damping * velocity) / timestep - aref
+    return -closing_acceleration(velocity, distance, timestep, damping) - aref
+
+
+def closing_acceleration(velocity: Any, distance: Any, timestep: Any, damping: Any) -> Any:
+    """-aref of a hard contact or limit without its bias Jdot v, see `hard_softness_rows`."""
+    return (damping * velocity - _target_velocity("contact", distance, timestep)) / timestep
 
 
 def _target_velocity(kind: str, distance: Any, timestep: Any) -> Any:

@@ -192,7 +192,7 @@ def solution_of_rows(
             solver=solver,
             start=start,
             independent=chosen,
-            closing_rate=context.step.closing_rate,
+            step=context.step,
         )
         if mechanism.options.noslip_iterations:
             found = _without_slip(context, problem, rows, found, start)

@@ -15,7 +15,9 @@ import numpy as np
 
 from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.woodbury import delassus_matrix
+from zwang.constraint.context import StepForm
 from zwang.constraint.rows import Rows, scalar_array
+from zwang.constraint.softness import closing_acceleration
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
@@ -54,16 +56,16 @@ class _GatheredRows(NamedTuple):
     """The active rows of each world, block by block.
 
     count: the number of blocks of this world, and of the arrays' blocks. J (capacity width, nx): by the nv
-    velocities and the spatial velocities of links. aref, R, velocity, friction, number (capacity width,): of
-    each row; friction as for `scaled_problem`, number among all rows, -1 for unused rows. lower, upper, disc,
-    associated (capacity,): as in `ContactProblem`.
+    velocities and the spatial velocities of links. aref, R, slip, friction, number (capacity width,): of each
+    row; slip: -aref without Jdot v of hard cones, else 0; friction as for `scaled_problem`; number among all
+    rows, -1 for unused rows. lower, upper, disc, associated (capacity,): as in `ContactProblem`.
     """
 
     count: Any
     J: MutableArray
     aref: MutableArray
     R: MutableArray
-    velocity: MutableArray
+    slip: MutableArray
     friction: MutableArray
     number: MutableArray
     lower: MutableArray
@@ -88,22 +90,22 @@ class _GatheredProblem(NamedTuple):
 
 
 def solve_hard_rows(
-    problem: GaussProblem, rows: Rows, *, closing_rate: Any = 1.0, tangents: bool = False
+    problem: GaussProblem, rows: Rows, *, step: StepForm | None = None, tangents: bool = False
 ) -> Solution:
     """Solution of a problem some of whose rows are hard (R = 0): hard contacts obey Coulomb's law.
 
-    closing_rate [1/s]: see `solve`. tangents: whether the data are tangents; the iteration then runs on their
+    step: see `solve`. tangents: whether the data are tangents; the iteration then runs on their
     values, and the derivatives are those of its solution. The forces reported are those of all rows but the
     ones of pair-type groups.
     """
-    g = _gathered_problem(problem, rows)
+    g = _gathered_problem(problem, rows, step)
     p = g.contacts
     found = without_derivatives(solve_from_zero, p)
     if tangents:
         found = with_derivatives(p, found)
         undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
     else:
-        undetermined = is_undetermined(p, found, *_sliding(p, g, closing_rate))
+        undetermined = is_undetermined(p, found, *_sliding(p, g))
         undetermined = logical_or(undetermined, logical_and(found.unbounded, _has_friction(p)))
     solution = _solution(problem, rows, g, found)
     overfull = g.gathered.count > p.capacity
@@ -138,11 +140,11 @@ def is_near_change(
     return logical_or(changes_status(p, found, change), is_ambiguous(p, found))
 
 
-def _gathered_problem(problem: GaussProblem, rows: Rows) -> _GatheredProblem:
+def _gathered_problem(problem: GaussProblem, rows: Rows, step: StepForm | None = None) -> _GatheredProblem:
     """The contact problem of the active rows of each world."""
     primal = PrimalCost(problem, rows)
     width = _largest_block(rows)
-    gathered = _gathered_rows(primal, rows, width)
+    gathered = _gathered_rows(primal, rows, width, step)
     capacity = gathered.lower.shape[0]
     count = lane_maximum(gathered.count, capacity)
     gathered = _without_unused_blocks(gathered, count, width)
@@ -164,7 +166,7 @@ def _largest_block(rows: Rows) -> int:
     return max([1, *cones, *(group.size for group in rows.row_groups if "cone" in group.kinds)])
 
 
-def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
+def _gathered_rows(primal: PrimalCost, rows: Rows, width: int, step: StepForm | None) -> _GatheredRows:
     """The active rows of each world; every row outside cones is a block of its own.
 
     Where more contacts are active than there is memory for, the count exceeds the capacity, and the values of
@@ -185,20 +187,33 @@ def _gathered_rows(primal: PrimalCost, rows: Rows, width: int) -> _GatheredRows:
     def append(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
         if block.cone is not None:
             law = 0.0, np.inf, 1.0, where(1 / block.D[0] > 0, 1.0, 0.0)
-            return _appended(gathered, block, list(range(len(block.kinds))), law, width)
+            chosen = list(range(len(block.kinds)))
+            return _appended(gathered, block, chosen, law, width, _slip(block, step))
         for i, kind in enumerate(block.kinds):
             bound = block.bound[i] if kind == "friction" else np.inf
             lower = 0.0 if kind in ("limit", "contact") else -bound
-            gathered = _appended(gathered, block, [i], (lower, bound, 0.0, 0.0), width)
+            gathered = _appended(gathered, block, [i], (lower, bound, 0.0, 0.0), width, [0.0])
         return gathered
 
     return primal.over_active_blocks(add, gathered)
 
 
+def _slip(block: RowBlock, step: StepForm | None) -> list[Any]:
+    """-aref of a hard cone without Jdot v; its velocity in an impact, whose unknown is a change of it."""
+    if not block.group.rows.hard:
+        return [0.0] * len(block.kinds)
+    if step is None:
+        return list(block.velocity)
+    distances = [block.position[0], *[0] * (len(block.kinds) - 1)]
+    own = zip(block.velocity, distances, strict=True)
+    return [closing_acceleration(u, x, step.size, step.closing_damping) for u, x in own]
+
+
 def _appended(
-    gathered: _GatheredRows, block: RowBlock, chosen: list[int], law: tuple[Any, ...], width: int
-) -> _GatheredRows:
-    """The gathered rows with one more block: the chosen rows of a block of the problem."""
+    gathered: _GatheredRows, block: RowBlock, chosen: list[int], law: tuple[Any, ...], width: int,
+    slip: list[Any],
+) -> _GatheredRows:  # fmt: skip
+    """The gathered rows with one more block: the chosen rows of a block of the problem, with their slip."""
     nx, first = gathered.J.shape[1], gathered.count * width
     values = gathered._asdict()
 
@@ -215,7 +230,7 @@ def _appended(
         row = {
             "aref": block.aref[i] if used else 0.0,
             "R": 1 / block.D[i] if used else 0.0,
-            "velocity": block.velocity[i] if used else 0.0,
+            "slip": slip[j] if used else 0.0,
             "friction": friction if used else 0.0,
             "number": 1.0 * (block.start + i) if used else -1.0,
         }
@@ -243,7 +258,7 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
             for name, otherwise in (
                 ("aref", 0.0),
                 ("R", 0.0),
-                ("velocity", 0.0),
+                ("slip", 0.0),
                 ("friction", 0.0 if j else 1.0),
                 ("number", -1.0),
             ):
@@ -314,20 +329,18 @@ def _sharing_trees(
     return lambda K, J: logical_and(first[K] <= last[J], first[J] <= last[K])
 
 
-def _sliding(p: ContactProblem, problem: _GatheredProblem, rate: Any) -> tuple[Any, Any]:
+def _sliding(p: ContactProblem, problem: _GatheredProblem) -> tuple[Any, Any]:
     """The slip of every hard contact, by rows, and whether it is closed and slides before the step.
 
-    A hard contact has aref_t = -rate u_t - (Jdot v)_t with the slip u_t, and in its normal, up to Jdot v,
-    aref_n = -(u_n + distance / h) / h. It slides if friction would have to exceed the other loads, the share
-    of Jdot v among them, in order to stop it within the step.
+    It slides if friction would have to exceed the other loads, the share of Jdot v among them, in order to
+    stop it within the step.
     """
-    gathered, scale = problem.gathered, problem.scale
 
     def add(k: Any, carry: Any) -> Any:
         slip, slides = carry
-        normal, *_ = p.block(gathered.aref, k)
-        _, *speeds = p.block(gathered.velocity, k)
-        own = [x * s for x, s in zip([-normal, *(rate * u for u in speeds)], p.block(scale, k), strict=True)]
+        own = [
+            x * s for x, s in zip(p.block(problem.gathered.slip, k), p.block(problem.scale, k), strict=True)
+        ]
         loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
         size = sum(u * u for u in own[1:])
         hard_cone = logical_and(p.disc[k] > 0, p.associated[k] < 0.5)

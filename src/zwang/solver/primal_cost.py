@@ -142,6 +142,11 @@ class RowBlock(NamedTuple):
         return self.group.rows.read("velocity", self.k)
 
     @property
+    def position(self) -> np.ndarray:
+        """The violations or distances (n,)."""
+        return self.group.rows.read("position", self.k)
+
+    @property
     def bound(self) -> np.ndarray:
         """The largest forces (n,) of rows of friction."""
         return self.group.rows.read("bound", self.k)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.constraint.context import StepForm
 from zwang.constraint.rows import Rows
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import InconsistentConstraintsError, SolveError, UnknownNameError
@@ -45,16 +46,15 @@ def solve(
     solver: str = "newton",
     start: Any = None,
     independent: ReductionChoice | None = None,
-    closing_rate: Any = 1.0,
+    step: StepForm | None = None,
 ) -> Solution:
     """Acceleration that minimises Gauss's function with softness, and the forces of the rows, on any scalar.
 
     solver: "newton", "conjugate" or "projected" (floats only), for the soft rows. start: initial
     accelerations (nv,), or a `WarmStart`, the row status of a similar problem, which only Newton's method
     with soft rows uses. independent: coordinate reduction of the hard equalities (R = 0) by these
-    independent velocities; None computes constraint forces instead. closing_rate [1/s]: the rate at which
-    hard rows reduce the velocity of a contact, c / h of `hard_softness_rows`; 1 where a is a change of the
-    velocity, as in impacts. Raises UnknownNameError for the solver
+    independent velocities; None computes constraint forces instead. step: how it closes hard contacts; None
+    where a is a change of the velocity, as in impacts. Raises UnknownNameError for the solver
     and, on floats, ContradictionError, naming the constraints, for hard equalities that contradict each
     other, and DependentSpeedsError for dependent independent velocities. On other scalars the solution
     reports the last two.
@@ -77,11 +77,11 @@ def solve(
             problem,
             rows,
             independent.S,
-            lambda *reduced: solve(*reduced, solver=solver, closing_rate=closing_rate),
+            lambda *reduced: solve(*reduced, solver=solver, step=step),
         )
     if len(equalities) == len(rows) and not rows.row_groups:
         return checked(problem, rows, solve_multipliers(problem, rows))
-    return checked(problem, rows, solve_hard_rows(problem, rows, closing_rate=closing_rate))
+    return checked(problem, rows, solve_hard_rows(problem, rows, step=step))
 
 
 def checked(problem: GaussProblem, rows: Rows, found: Solution) -> Solution:
