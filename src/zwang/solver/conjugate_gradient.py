@@ -16,11 +16,14 @@ from zwang.solver.solution import SMALLEST_SCALE, Solution
 
 TOLERANCE = 1e-12  # of the gradient, relative to the largest force in it
 ITERATIONS = 2000  # the limit
+SMALLEST_STEP = 1e-15  # relative to the accelerations, also free ones; a smaller step changes nothing
+MOST_EMPTY_STEPS = 10  # such steps in a row, after which the method ends without convergence
 
 
 class _ConjugateGradientState(NamedTuple):
     """Acceleration a, residual y of the rows, gradient g, preconditioned gradient z = M^-1 g, direction p,
-    last step length, iterations, and whether the method has terminated.
+    last step length, iterations, the number of last steps that changed nothing, and whether the method has
+    converged.
     """
 
     a: np.ndarray
@@ -30,6 +33,7 @@ class _ConjugateGradientState(NamedTuple):
     p: np.ndarray
     length: Any
     iterations: Any
+    empty_steps: Any
     done: Any
 
 
@@ -45,7 +49,8 @@ def conjugate_gradient(
     search.
 
     start: initial acceleration (nv,), by default the free acceleration. tolerance: of the gradient, relative
-    to the largest generalised force in it. iterations: the iteration limit. Every row must be soft (R > 0).
+    to the largest generalised force in it. iterations: the iteration limit. The method also ends, without
+    convergence, where rounding errors of stiff rows leave no step. Every row must be soft (R > 0).
     Source: Nocedal, Wright, Numerical Optimization (2006), Section 5.2, method "PR+".
     """
     primal, factors = PrimalCost(problem, rows), factor(problem.M, problem.parents)
@@ -57,7 +62,8 @@ def conjugate_gradient(
         )
 
     def unfinished(s: _ConjugateGradientState) -> Any:
-        return logical_and(logical_not(s.done), s.iterations < iterations)
+        moves = logical_and(s.iterations < iterations, s.empty_steps < MOST_EMPTY_STEPS)
+        return logical_and(logical_not(s.done), moves)
 
     def iterate(s: _ConjugateGradientState) -> _ConjugateGradientState:
         at = primal.smooth_force(s.a), s.y
@@ -73,13 +79,18 @@ def conjugate_gradient(
         beta = maximum((g @ z - g @ s.z) / maximum(s.g @ s.z, SMALLEST_SCALE), 0.0)
         p = beta * s.p - z
         p = where(p @ g < 0, p, -z)  # restart with the steepest descent where p is no descent direction
-        return _ConjugateGradientState(a, y, g, z, p, where(length > 0, length, 1.0), s.iterations + 1, done)
+        is_empty = max_abs(length * s.p) <= SMALLEST_STEP * maximum(max_abs(a), free_scale)
+        empty_steps = where(is_empty, s.empty_steps + 1, 0.0)
+        length = where(length > 0, length, 1.0)
+        return _ConjugateGradientState(a, y, g, z, p, length, s.iterations + 1, empty_steps, done)
 
     initial = np.array(problem.a_free if start is None else start)
     y = primal.residual(initial)
     g, done = gradient(initial, y)
     z = factors.solve(g)
-    last = while_loop(unfinished, iterate, _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, done))
+    free_scale = max_abs(problem.a_free)
+    first = _ConjugateGradientState(initial, y, g, z, -z, 1.0, 0.0, 0.0, done)
+    last = while_loop(unfinished, iterate, first)
     f = primal.forces(last.a)
     own = scalar_array([f[i] for i in range(len(rows))])
     return Solution(last.a, own, last.iterations, last.done, row_force=f)

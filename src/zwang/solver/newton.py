@@ -25,6 +25,7 @@ from zwang.scalar import (
     MutableArray,
     absolute,
     cond,
+    divide,
     empty,
     equal,
     logical_and,
@@ -45,7 +46,8 @@ from zwang.solver.warm_start import (
 
 TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
-SMALLEST_STEP = 1e-14  # relative to the accelerations; a smaller step changes nothing
+# relative to the accelerations, also to free ones
+SMALLEST_STEP = 1e-14  # a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision
 SINGLE_PRECISION_STAGNATIONS = 3  # such steps before the method ends there
@@ -126,6 +128,13 @@ class _Method(NamedTuple):
         """How the row status is kept for the next problem."""
         return StatusStorage.of(self.cost)
 
+    def free_scale(self) -> Any:
+        """The largest acceleration that the free force of one generalised velocity gives to it, the others
+        held.
+        """
+        problem = self.cost.problem
+        return max_abs(divide(f, problem.M[i, i]) for i, f in enumerate(problem.free_force_of()))
+
     @property
     def is_warm(self) -> bool:
         """Whether the row status of a similar problem is known."""
@@ -152,11 +161,12 @@ class _Method(NamedTuple):
             y, status, largest, exerting = carry
             own = block.jacobian_product(x) - block.aref
             code, before = status_code(block, own), 0.0 if known is None else block.value_in(known)
-            for kind, D, y_i in zip(block.kinds, block.D, own, strict=True) if block.cone is None else ():
+            for i, (kind, D, y_i) in enumerate(zip(block.kinds, block.D, own, strict=True)):
                 size = D * absolute(y_i)
                 largest = maximum(largest, size)
-                exerts = True if kind in TWO_SIDED else y_i < 0
-                exerting = maximum(exerting, where(exerts, size, 0.0))
+                if kind != "cone" or i == 0:  # the normal force of a cone bounds the others
+                    exerts = True if kind in TWO_SIDED else y_i < 0
+                    exerting = maximum(exerting, where(exerts, size, 0.0))
             status = block.with_value_in(status, where(before > 0, before, code))
             return block.with_values(y, own), status, largest, exerting
 
@@ -180,10 +190,12 @@ class _Method(NamedTuple):
         """The state, which knows whether it is the last. error: the largest entry of the gradient; largest:
         the largest force in it.
         """
-        scale = max_abs(s.a)
         # the gradient of a warm start is that of its status, and the first step goes where this leads
         is_own, counts = (s.iterations > 0, s.iterations > 1) if self.is_warm else (True, s.iterations > 0)
         stagnant = logical_and(counts, error > s.error / 2)
+        largest_a = max_abs(s.a)
+        # of bodies that constraints hold at rest, the accelerations themselves are rounding errors
+        scale = maximum(largest_a, cond(stagnant, self.free_scale, lambda: 0.0))
         no_step = logical_and(counts, s.step <= SMALLEST_STEP * scale)
         # a line search that ends at a kink shortens steps, too
         coarse = logical_and(is_single_precision(scale), s.newton_step <= SINGLE_PRECISION_STEP * scale)
@@ -200,7 +212,7 @@ class _Method(NamedTuple):
         resolved = logical_or(small, rounded <= largest)
         done = logical_and(over, resolved)
         ended = logical_or(over, s.iterations >= self.limit)
-        usable = logical_and(logical_or(done, s.step <= USABLE_STEP * scale), resolved)
+        usable = logical_and(logical_or(done, s.step <= USABLE_STEP * largest_a), resolved)
         return s._replace(
             error=error, stagnations=stagnations, ended=ended, done=done, usable=usable, stagnated=stagnated
         )
