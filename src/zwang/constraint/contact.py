@@ -12,7 +12,9 @@ from zwang.algebra.norms import TINY
 from zwang.algebra.rotations import cross
 from zwang.collision import ContactPoint, Pair, PlacedShape
 from zwang.collision.narrow_phase import placed
+from zwang.collision.shapes import extents, sizes_of, type_of_shape
 from zwang.constraint.context import RowContext
+from zwang.constraint.inverse_weights import InverseWeights, smallest_R
 from zwang.constraint.rows import Cone, JointScrews, Rows, rows_of_kind
 from zwang.constraint.softness import (
     can_close,
@@ -22,6 +24,7 @@ from zwang.constraint.softness import (
     regularisation,
     soft_rows,
 )
+from zwang.mechanism.geometry import Geometry, HeightField, Plane
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, logical_and, logical_or, maximum, sqrt
 
@@ -29,21 +32,31 @@ CLOSED_TIME = 1e-6  # [steps] contacts that close within this time of an impact 
 CLOSED_DISTANCE = 1e-12  # [m] above the rounding errors of positions
 
 
+class PairInverseWeights(NamedTuple):
+    """Inverse weights of a pair of bodies, of translation [1/kg] and of rotation [1/(kg m^2)], and the
+    smallest R [1/kg] of the normal row of a soft contact.
+    """
+
+    translation: Any
+    rotation: Any
+    smallest_R: Any = TINY
+
+
 class Contact(NamedTuple):
     """A contact point with its Jacobian and the parameters of its pair.
 
     J (6, nv): J v is the velocity of b relative to a in contact axes, normal first, linear before angular.
     Where a or b is the world, v stands for the spatial velocity (6,) of the other link. distance [m]: the
-    signed distance. inverse_weight: (of translation [1/kg], of rotation [1/(kg m^2)]). friction: condim - 1
-    coefficients. bias: Jdot v (6,) of a hard contact. surface_velocity: that of the materials of moving
-    surfaces (6,), in contact axes, in addition to J v.
+    signed distance. inverse_weight: that of its pair. friction: condim - 1 coefficients. bias: Jdot v (6,) of
+    a hard contact. surface_velocity: that of the materials of moving surfaces (6,), in contact axes, in
+    addition to J v.
     """
 
     name: str
     pair: Pair
     distance: Any
     J: np.ndarray
-    inverse_weight: tuple[Any, Any]
+    inverse_weight: PairInverseWeights
     friction: tuple[Any, ...]
     active: Any
     bias: Any = (0,) * 6
@@ -143,10 +156,25 @@ def contact_name(pair: Pair, number: int) -> str:
     return f"{name} #{number + 1}" if pair.count > 1 else name
 
 
-def pair_inverse_weights(context: RowContext, pair: Pair) -> tuple[Any, Any]:
-    """Sum of the inverse weights (of translation, of rotation) of both bodies."""
-    first, second = (context.inverse_weights.bodies[geom.body] for geom in (pair.a, pair.b))
-    return first[0] + second[0], first[1] + second[1]
+def pair_inverse_weights(context: RowContext, pair: Pair) -> PairInverseWeights:
+    """Sum of the inverse weights of both bodies, and the smallest R, from points of both shapes."""
+    weights = context.inverse_weights
+    first, second = (weights.bodies[shape.body] for shape in (pair.a, pair.b))
+    A = sum((_inverse_weight_at_surface(weights, x.body, x.shape) for x in (pair.a, pair.b)), start=0)
+    translation = first[0] + second[0]
+    return PairInverseWeights(translation, first[1] + second[1], smallest_R(translation, A))
+
+
+def _inverse_weight_at_surface(weights: InverseWeights, body: str, shape: Geometry) -> Any:
+    """The mean inverse weight [1/kg] of points of a shape: of the corners of its box, or of the origin of a
+    plane or a height field.
+    """
+    if isinstance(shape, Plane | HeightField):
+        return weights.at_point(body, shape.position)
+    low, high = extents(type_of_shape(shape), sizes_of(shape))
+    R = np.array(shape.orientation)
+    centre = np.array(shape.position) + R @ ((low + high) / 2)
+    return weights.at_point(body, centre, (R * ((high - low) / 2)).T)
 
 
 def rows_of_contact(context: RowContext, contact: Contact) -> Rows:
@@ -161,16 +189,17 @@ def rows_of_contact(context: RowContext, contact: Contact) -> Rows:
     if contact.hard:
         contact = contact._replace(distance=context.distance_on_motion(contact.distance, contact.bias[0]))
     if contact.pair.condim == 1:
-        return _unilateral_rows(context, contact, contact.J[:1], contact.inverse_weight[0])
+        weights = contact.inverse_weight
+        return _unilateral_rows(context, contact, contact.J[:1], weights.translation, weights.smallest_R)
     if contact.hard:
         return _hard_cone_rows(context, contact)
     return (_pyramid_rows if context.mechanism.options.cone == "pyramidal" else _cone_rows)(context, contact)
 
 
 def _unilateral_rows(
-    context: RowContext, contact: Contact, J: np.ndarray, inverse_weight: Any, smallest_R: Any = TINY
+    context: RowContext, contact: Contact, J: np.ndarray, inverse_weight: Any, least_R: Any
 ) -> Rows:
-    """Rows with f >= 0 and the contact's distance; smallest_R: the lower bound of R."""
+    """Rows with f >= 0 and the contact's distance; least_R: the lower bound of R."""
     distances, active = [contact.distance] * len(J), contact.active
     if contact.hard:
         return hard_softness_rows(
@@ -196,7 +225,7 @@ def _unilateral_rows(
         margin=contact.pair.margin,
         shortest_time=context.shortest_time,
         active=active,
-        smallest_R=smallest_R,
+        smallest_R=least_R,
     )
 
 
@@ -220,8 +249,9 @@ def _pyramid_rows(context: RowContext, contact: Contact) -> Rows:
     edges = [n + s * mu * t for mu, t in zip(contact.friction, directions, strict=True) for s in (1, -1)]
     friction_squared = contact.friction[0] * contact.friction[0]
     mu_squared = friction_squared / maximum(TINY, context.mechanism.options.impratio)
-    inverse_weight = 2 * mu_squared * (1 + friction_squared) * contact.inverse_weight[0]
-    return _unilateral_rows(context, contact, np.array(edges), inverse_weight, 2 * mu_squared * TINY)
+    inverse_weight = 2 * mu_squared * (1 + friction_squared) * contact.inverse_weight.translation
+    least = 2 * mu_squared * contact.inverse_weight.smallest_R
+    return _unilateral_rows(context, contact, np.array(edges), inverse_weight, least)
 
 
 def _cone_rows(context: RowContext, contact: Contact) -> Rows:
@@ -235,7 +265,8 @@ def _cone_rows(context: RowContext, contact: Contact) -> Rows:
     K, B = reference(pair.solref, pair.solimp, context.shortest_time)
     _, B_tangent = reference(pair.solreffriction or pair.solref, pair.solimp, context.shortest_time)
     ratio = maximum(TINY, context.mechanism.options.impratio)
-    R_normal, f = regularisation(d, contact.inverse_weight[0]), contact.friction
+    R_normal = regularisation(d, contact.inverse_weight.translation, contact.inverse_weight.smallest_R)
+    f = contact.friction
     R = [R_normal, *(R_normal / ratio * (f[0] * f[0]) / (x * x) for x in f)]
     aref = [-B * velocity[0] - K * d * r, *(-B_tangent * u for u in velocity[1:])]
     zeros = [0] * (n - 1)
@@ -253,8 +284,8 @@ def _hard_cone_rows(context: RowContext, contact: Contact) -> Rows:
     """
     n, f = contact.pair.condim, contact.friction
     inverse_weights = [
-        contact.inverse_weight[0],
-        *(contact.inverse_weight[0] * (f[0] * f[0]) / (x * x) for x in f),
+        contact.inverse_weight.translation,
+        *(contact.inverse_weight.translation * (f[0] * f[0]) / (x * x) for x in f),
     ]
     rows = hard_softness_rows(
         contact.name,

@@ -23,6 +23,7 @@ from zwang.collision import (
 from zwang.collision.penetration import with_search_margin
 from zwang.constraint.contact import (
     Contact,
+    PairInverseWeights,
     contact_name,
     has_moving_surface,
     is_active,
@@ -386,7 +387,7 @@ def _row_group(layout: _Layout, filled: _Filling, arrays: RowArrays, places: dic
 def template_rows(context: RowContext, group: PairGroup, width: int) -> Rows:
     """Rows of the same form as those of every contact of a group, with J (n, width)."""
     nothing = np.zeros((6, width)), np.zeros(width)
-    return rows_of_contact_point(context, group.first, NO_CONTACT_POINT, nothing, (1, 1))
+    return rows_of_contact_point(context, group.first, NO_CONTACT_POINT, nothing, PairInverseWeights(1, 1))
 
 
 def rows_of_contact_point(
@@ -394,7 +395,7 @@ def rows_of_contact_point(
     pair: Pair,
     point: ContactPoint,
     relative_jacobian: tuple[np.ndarray, np.ndarray],
-    inverse_weight: tuple[Any, Any],
+    inverse_weight: PairInverseWeights,
     bias: Any = (0,) * 6,
     moving: Any = None,
 ) -> Rows:
@@ -410,8 +411,8 @@ def rows_of_contact_point(
 
 
 def contact_at(
-    pair: Pair, point: ContactPoint, J: np.ndarray, inverse_weight: tuple[Any, Any], bias: Any, moving: Any,
-    *, impulsive: bool,
+    pair: Pair, point: ContactPoint, J: np.ndarray, inverse_weight: PairInverseWeights, bias: Any,
+    moving: Any, *, impulsive: bool,
 ) -> Contact:  # fmt: skip
     """The contact of a pair at a point; J (6, width) of b relative to a there, in world axes, other arguments
     as for `rows_of_contact_point`.
@@ -429,7 +430,7 @@ def in_contact_axes(point: ContactPoint, motion: Any) -> np.ndarray:
 
 
 def rows_by_contact_velocity(
-    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, inverse_weight: tuple[Any, Any],
+    context: RowContext, pair: Pair, point: ContactPoint, velocity: Any, inverse_weight: PairInverseWeights,
     moving: Any = None,
 ) -> Rows:  # fmt: skip
     """Rows of one soft contact point, whose J multiplies the relative velocity (6,) of `in_contact_axes`.

@@ -4,14 +4,15 @@ MuJoCo's, or hard.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import norm
+from zwang.algebra.norms import TINY, norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
-from zwang.constraint.inverse_weights import SMALLEST_SQUARE
+from zwang.constraint.inverse_weights import SMALLEST_SQUARE, smallest_R
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
@@ -21,7 +22,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, is_zero, sqrt
+from zwang.scalar import divide, is_zero, maximum, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -38,14 +39,15 @@ class LoopEnd(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """Violation of one constraint: r (n,), its Jacobian J (n, nv), bias acceleration Jdot v (n,), and
-    inverse weight (n,) of a soft constraint.
+    """Violation of one constraint: r (n,), its Jacobian J (n, nv), bias acceleration Jdot v (n,), and of a
+    soft constraint the inverse weight (n,) and the smallest R, one for each row or one for all.
     """
 
     r: Any
     J: np.ndarray
     bias: Any
     inverse_weight: Any
+    smallest_R: Any = TINY
 
 
 def equality_rows(context: RowContext, constraint: Any) -> Rows:
@@ -79,6 +81,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
         bias=bias,
         shortest_time=context.shortest_time,
         active=constraint.active > 0,
+        smallest_R=violation.smallest_R,
     )
 
 
@@ -146,11 +149,22 @@ def _body_inverse_weight(context: RowContext, a: str, b: str, *, rotation: bool)
     return first[rotation] + second[rotation]
 
 
+def _smallest_R(context: RowContext, a: tuple[str, Any], b: tuple[str, Any]) -> Any:
+    """The smallest R of rows that constrain a point of each of two bodies."""
+    inverse_weight = _body_inverse_weight(context, a[0], b[0], rotation=False)
+    return smallest_R(
+        inverse_weight, sum((context.inverse_weights.at_point(*end) for end in (a, b)), start=0)
+    )
+
+
 def _connect(context: RowContext, c: Connect) -> Violation:
     """r = p_a - p_b."""
     a, b = _loop_end(context, *c.a), _loop_end(context, *c.b)
     inverse_weight = _body_inverse_weight(context, c.a[0], c.b[0], rotation=False)
-    return Violation(a.pose.p - b.pose.p, a.J[:3] - b.J[:3], (a.bias - b.bias)[:3], [inverse_weight] * 3)
+    return Violation(
+        a.pose.p - b.pose.p, a.J[:3] - b.J[:3], (a.bias - b.bias)[:3], [inverse_weight] * 3,
+        _smallest_R(context, c.a, c.b),
+    )  # fmt: skip
 
 
 def _distance(context: RowContext, c: Distance) -> Violation:
@@ -163,8 +177,9 @@ def _distance(context: RowContext, c: Distance) -> Violation:
     bias = n @ (a.bias - b.bias)[:3] + divide(d_dot @ d_dot - along * along, length)
     inverse_weight = _body_inverse_weight(context, c.a[0], c.b[0], rotation=False)
     return Violation(
-        np.array([length - c.length]), (n @ (a.J[:3] - b.J[:3])).reshape(1, -1), [bias], [inverse_weight]
-    )
+        np.array([length - c.length]), (n @ (a.J[:3] - b.J[:3])).reshape(1, -1), [bias], [inverse_weight],
+        _smallest_R(context, c.a, c.b),
+    )  # fmt: skip
 
 
 def _weld(context: RowContext, c: Weld) -> Violation:
@@ -189,7 +204,11 @@ def _weld(context: RowContext, c: Weld) -> Violation:
         for rotation in (False, True)
         for _ in range(3)
     ]
-    return Violation(r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), inverse_weight)
+    least = _smallest_R(context, (c.a, c.position), (c.b, c.anchor))
+    return Violation(
+        r, J, np.concatenate([(a.bias - b.bias)[:3], c.torque_scale * bias]), inverse_weight,
+        [least] * 3 + [TINY] * 3,
+    )  # fmt: skip
 
 
 def closed_weld(context: RowContext, c: Weld, scale: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -238,7 +257,9 @@ def _tendon_coupling(context: RowContext, c: TendonCoupling) -> Violation:
             (length - context.inverse_weights.lengths[name], moment, context.inverse_weights.tendons[name])
         )
     other = found[1] if c.to is not None else (0, 0 * found[0][1], 0)
-    return _coupling(context, c.coefficients if c.to is not None else c.coefficients[:1], found[0], other)
+    coupling = _coupling(context, c.coefficients if c.to is not None else c.coefficients[:1], found[0], other)
+    least = reduce(maximum, [context.inverse_weights.tendon_R[name] for name in names])
+    return coupling._replace(smallest_R=least)
 
 
 def _coupling(context: RowContext, coefficients: Any, first: Any, second: Any) -> Violation:

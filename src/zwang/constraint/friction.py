@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
@@ -42,7 +43,9 @@ def friction_rows(context: RowContext) -> list[Rows]:
             inverse_weight, softness = context.inverse_weights.tendons[tendon.name], tendon.friction_softness
             # MuJoCo's soft rows omit the bias
             bias = tendon_bias(mechanism, tendon, context.kinematics) if softness is None else 0
-            parts.append(_row(context, tendon.name, moment, tendon.friction, inverse_weight, softness, bias))
+            least_R = context.inverse_weights.tendon_R[tendon.name]
+            row = _row(context, tendon.name, moment, tendon.friction, inverse_weight, softness, bias, least_R)
+            parts.append(row)
     return parts
 
 
@@ -54,8 +57,9 @@ def _row(
     inverse_weight: Any,
     softness: Softness | None,
     bias: Any = 0,
+    least_R: Any = TINY,
 ) -> Rows:
-    """One friction row, soft or hard; bias: Jdot v of a hard one."""
+    """One friction row, soft or hard; bias: Jdot v of a hard one; least_R: the smallest R of a soft one."""
     name, J, v = f"friction of {name}", J.reshape(1, -1), context.v
     if softness is None:
         return hard_softness_rows(
@@ -64,5 +68,6 @@ def _row(
         )  # fmt: skip
     time = context.shortest_time
     return soft_rows(
-        name, "friction", J, v, [0], softness, inverse_weight=inverse_weight, bound=bound, shortest_time=time
-    )
+        name, "friction", J, v, [0], softness, inverse_weight=inverse_weight, bound=bound,
+        shortest_time=time, smallest_R=least_R,
+    )  # fmt: skip

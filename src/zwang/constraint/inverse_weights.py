@@ -5,12 +5,18 @@ Those of soft rows are computed in the home configuration and so are constants o
 cannot translate, or rotate, has the inverse weight 0 there. Source: MuJoCo, `mj_setConst`, which computes
 `body_invweight0`, `dof_invweight0` and `tendon_invweight0`.
 
+A wheel with its centre of mass on a fixed axle has the inverse weight 0 of translation, but points of its rim
+move. Forces (aref - J a) / R of a row there would consist of the rounding errors of J a if R were close to 0;
+its least value is therefore a small part of A at that point, see `smallest_R`.
+
 Those of hard equalities, which scale the iteration of the method of multipliers, are the diagonal of A at the
 actual configuration, see `hard_inverse_weights`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +25,7 @@ from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.norms import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
-from zwang.kinematics.jacobians import placement_jacobian
+from zwang.kinematics.jacobians import placement_jacobian, point_jacobian
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import Pose
 from zwang.kinematics.tendon_length import tendon_length
@@ -27,22 +33,42 @@ from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.mocap import with_home_poses
 from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
+from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import WORLD, Placement
 from zwang.scalar import divide, is_zero, maximum, minimum, where
 
+LARGEST_IMPEDANCE = 0.9999  # MuJoCo's mjMAXIMP
 SINGULAR_PIVOT = 1e-6  # of a mass matrix, relative to its diagonal entry
+RESOLVED_R = 1e-9  # R relative to A: forces then have seven correct digits, and accelerations change by 1e-9
 SMALLEST_SQUARE = 1e-12  # the square of a typical entry of rows of which nothing else is known
 
 
 class InverseWeights(NamedTuple):
     """bodies: (of translation [1/kg], of rotation [1/(kg m^2)]) by name; speeds: of the generalised
-    velocities (nv,); tendons by name; lengths: of the tendons in the home configuration [m], by name.
+    velocities (nv,); tendons by name; lengths: of the tendons in the home configuration [m], by name. points:
+    of bodies that move, by name, the matrix P (4, 4) from which `at_point` computes that of their points.
+    tendon_R: the smallest R of the rows of tendons, by name.
     """
 
     bodies: dict[str, tuple[Any, Any]]
     speeds: tuple[Any, ...]
     tendons: dict[str, Any]
     lengths: dict[str, Any]
+    points: dict[str, np.ndarray]
+    tendon_R: dict[str, Any]
+
+    def at_point(self, body: str, point: Any, edges: Any = ()) -> Any:
+        """The mean of the diagonal of J M^-1 J^T [1/kg] over three axes at a point (3,) [m] of a body, in its
+        axes, in the home configuration; 0 for the world.
+
+        edges: three vectors (3,) [m], half the edges of a box about the point; the mean is then also one over
+        its corners.
+        """
+        if body not in self.points:
+            return 0
+        P, p = self.points[body], np.array([*point, 1])
+        # corners p + sum_i (+-) e_i: the mean of the quadratic form is that at p plus those of the e_i
+        return sum((e @ P[:3, :3] @ e for e in edges), start=p @ P @ p) / 3
 
     def of_rows(self, A: Any) -> list[Any]:
         """The approximate diagonal of A M^-1 A^T for rows A (k, nv): sum_k A_ik^2 w_k over the velocities."""
@@ -71,7 +97,26 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
         speeds += [simple[joint.body]] if joint.body in simple else _of_joint(joint, diagonal)
     found = _tendons(mechanism, kinematics)
     tendons = {name: moment @ inverse @ moment for name, (_, moment) in found.items()}
-    return InverseWeights(bodies, tuple(speeds), tendons, _lengths(found))
+    matrices = _of_links(mechanism, kinematics.poses, inverse)
+    points = {
+        body.name: _in_frame(matrices, tree.placement(body.name))
+        for body in mechanism.bodies
+        if tree.placement(body.name).link != WORLD
+    }
+    tendon_R = {
+        tendon.name: smallest_R(tendons[tendon.name], _along_path(matrices, mechanism, tendon))
+        for tendon in mechanism.tendons
+    }
+    return InverseWeights(bodies, tuple(speeds), tendons, _lengths(found), points, tendon_R)
+
+
+def smallest_R(inverse_weight: Any, A: Any) -> Any:
+    """The least R of rows with this inverse weight, where the diagonal of J M^-1 J^T is about A.
+
+    It is `TINY`, MuJoCo's, where the inverse weight makes every R larger than `RESOLVED_R` A; otherwise this.
+    """
+    least = RESOLVED_R * A
+    return where(least <= inverse_weight * (1 - LARGEST_IMPEDANCE), TINY, maximum(TINY, least))
 
 
 def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:
@@ -83,7 +128,9 @@ def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:
         found = _tendons(
             mechanism, Kinematics(mechanism.tree, exact_array(mechanism.home or mechanism.neutral))
         )
-    return InverseWeights(bodies, (0,) * mechanism.nv, dict.fromkeys(found, 0), _lengths(found))
+    return InverseWeights(
+        bodies, (0,) * mechanism.nv, dict.fromkeys(found, 0), _lengths(found), {}, dict.fromkeys(found, TINY)
+    )
 
 
 def _tendons(mechanism: Mechanism, kinematics: Kinematics) -> dict[str, tuple[Any, Any]]:
@@ -132,6 +179,41 @@ def hard_inverse_weights(factors: Factors, A: Any, squares: Any = None) -> list[
         for row in squares
     ]
     return [maximum(x, y) for x, y in zip(weights, bounds, strict=True)]
+
+
+def _of_links(mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The matrix P (4, 4) of each link, with (p, 1)^T P (p, 1) = tr(J M^-1 J^T) at its point p (3,).
+
+    With W = J M^-1 J^T (6, 6) at the origin of the link, as the covariance of (v, w):
+    |v + w x p|^2 = v . v + 2 p . (v x w) + p^T (w . w - w w^T) p.
+    """
+    tree, found = mechanism.tree, list[np.ndarray]()
+    for i, (R, p) in enumerate(poses):
+        own = [k for j in tree.path(i) for k in range(mechanism.nv)[tree.links[j].v]]
+        J = point_jacobian(tree, poses, i, p)[:, own]
+        J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
+        W = J @ inverse[np.ix_(own, own)] @ J.T
+        vw, ww = W[:3, 3:], W[3:, 3:]
+        moment = np.array([vw[1, 2] - vw[2, 1], vw[2, 0] - vw[0, 2], vw[0, 1] - vw[1, 0]]).reshape(3, 1)
+        square = np.array([[np.trace(W[:3, :3])]])
+        found.append(np.block([[np.trace(ww) * np.eye(3, dtype=int) - ww, moment], [moment.T, square]]))
+    return tuple(found)
+
+
+def _in_frame(matrices: Sequence[np.ndarray], placement: Placement) -> np.ndarray:
+    """The matrix P of a link (see `_of_links`) for points in the axes of a frame that is fixed to it."""
+    R, p = placement.R, np.array(placement.p).reshape(3, 1)
+    T = np.block([[R, p], [np.zeros((1, 3), int), np.ones((1, 1), int)]])
+    return T.T @ matrices[placement.link] @ T
+
+
+def _along_path(matrices: Sequence[np.ndarray], mechanism: Mechanism, tendon: Tendon) -> Any:
+    """The largest inverse weight of the points on a spatial tendon's path; 0 for a fixed tendon, of which the
+    moments are constant.
+    """
+    places = [mechanism.tree.placement(name) for name in tendon.path or () if name is not None]
+    moving = [place for place in places if place.link != WORLD]
+    return reduce(maximum, [_in_frame(matrices, place)[3, 3] / 3 for place in moving], 0)
 
 
 def _of_body(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.norms import root_of_square
+from zwang.algebra.norms import TINY, root_of_square
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
@@ -44,7 +44,8 @@ def limit_rows(context: RowContext, *, nearest_only: bool = False) -> list[Rows]
             # MuJoCo's soft rows omit the bias
             bias = tendon_bias(context.mechanism, tendon, context.kinematics) if softness is None else 0
             ends = tendon.limits, length, moment, inverse_weight, softness
-            parts += _ends(context, tendon.name, *ends, nearest_only, bias)
+            least_R = context.inverse_weights.tendon_R[tendon.name]
+            parts += _ends(context, tendon.name, *ends, nearest_only, bias, least_R)
     return parts
 
 
@@ -67,19 +68,20 @@ def _ends(
     softness: Softness | None,
     nearest_only: bool,
     bias: Any = 0,
+    least_R: Any = TINY,
 ) -> list[Rows]:
     """Rows x - lower >= 0 and upper - x >= 0; an infinite limit has no row. bias: Jdot v of x, for hard
-    rows.
+    rows. least_R: the smallest R, of soft ones.
     """
     lower, upper = limits
     if nearest_only and softness is not None and _are_separate(lower, upper, softness.margin):
         lower_is_nearer = x - lower < upper - x
         J_nearest = np.array([j if is_zero(j) else where(lower_is_nearer, j, -j) for j in J])
         distance = where(lower_is_nearer, x - lower, upper - x)
-        return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness, 0)]
+        return [_row(context, f"limit of {name}", distance, J_nearest, inverse_weight, softness, 0, least_R)]
     ends = [("lower", x - lower, J, bias, lower), ("upper", upper - x, -J, -bias, upper)]
     return [
-        _row(context, f"{end} limit of {name}", distance, J_end, inverse_weight, softness, bias_end)
+        _row(context, f"{end} limit of {name}", distance, J_end, inverse_weight, softness, bias_end, least_R)
         for end, distance, J_end, bias_end, limit in ends
         if not (value_is_constant(limit) and np.isinf(limit))
     ]
@@ -130,8 +132,9 @@ def _row(
     inverse_weight: Any,
     softness: Softness | None,
     bias: Any,
+    least_R: Any = TINY,
 ) -> Rows:
-    """One limit row, soft or hard; bias: Jdot v of a hard one."""
+    """One limit row, soft or hard; bias: Jdot v of a hard one; least_R: the smallest R of a soft one."""
     J = J.reshape(1, -1)
     if softness is None:
         # The bias matters near the limit only. That of a string is infinite at length zero.
@@ -154,4 +157,5 @@ def _row(
         margin=margin,
         shortest_time=context.shortest_time,
         active=distance < margin + context.widening,
+        smallest_R=least_R,
     )

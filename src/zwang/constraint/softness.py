@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.norms import TINY
+from zwang.constraint.inverse_weights import LARGEST_IMPEDANCE
 from zwang.constraint.rows import Rows, per_row, rows_of_kind
 from zwang.mechanism.joints import Softness
 from zwang.scalar import absolute, clip, divide, equal, logical_or, maximum, minimum, power, where
 
-SMALLEST_IMPEDANCE, LARGEST_IMPEDANCE = 0.0001, 0.9999  # MuJoCo's mjMINIMP and mjMAXIMP
+SMALLEST_IMPEDANCE = 0.0001  # MuJoCo's mjMINIMP
 PENETRATION_CORRECTION = 0.2  # the part of a hard contact's penetration that is corrected in one step
 IMPULSIVE_ACCELERATION = 1000.0  # [m/s^2 or rad/s^2] up to which a step could close a hard inequality
 CRITICAL_DAMPING = 2.0  # of x'' = -c x' / h - x / h^2
@@ -112,20 +113,23 @@ def soft_rows(
     """Rows of one constraint with a common softness: aref = -B (J v + drift) - K d (position - margin) -
     bias, and R from d and the inverse weights.
 
-    J (n, nv); position (n,); inverse_weight, margin, bias, bound, active and drift are one for each row
-    or one for all. violation: the r of d(r), by default position - margin of each row. bias: Jdot v,
+    J (n, nv); position (n,); inverse_weight, margin, bias, bound, active, smallest_R and drift are one for
+    each row or one for all. violation: the r of d(r), by default position - margin of each row. bias: Jdot v,
     where it is included. drift: the rate of the constraint at v = 0, of time-dependent ones.
     shortest_time [s]: see `reference`. smallest_R: the lower bound of R.
     """
     J, n = np.array(J), len(position)
     velocity = J @ np.array(v) + np.array(per_row(drift, n))
-    inverse_weights, margins, biases = (per_row(x, n) for x in (inverse_weight, margin, bias))
+    inverse_weights, margins, biases, least_R = (
+        per_row(x, n) for x in (inverse_weight, margin, bias, smallest_R)
+    )
     r = [p - m for p, m in zip(position, margins, strict=True)]
     responses = [response(softness, x if violation is None else violation, shortest_time) for x in r]
     if kind == "friction":
         responses = [response_of_row._replace(K=0) for response_of_row in responses]
     aref = [-a.B * u - a.K * a.d * x - b for a, u, x, b in zip(responses, velocity, r, biases, strict=True)]
-    R = [regularisation(a.d, w, smallest_R) for a, w in zip(responses, inverse_weights, strict=True)]
+    each = zip(responses, inverse_weights, least_R, strict=True)
+    R = [regularisation(a.d, w, least) for a, w, least in each]
     return rows_of_kind(
         name, kind, J, aref, R=R, position=position, velocity=velocity, margin=margins,
         impedance=[a.d for a in responses], inverse_weight=inverse_weights, bound=bound, active=active,
