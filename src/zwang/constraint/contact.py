@@ -4,6 +4,7 @@ documentation, Computation, "Contact".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,13 +157,19 @@ def contact_name(pair: Pair, number: int) -> str:
     return f"{name} #{number + 1}" if pair.count > 1 else name
 
 
-def pair_inverse_weights(context: RowContext, pair: Pair) -> PairInverseWeights:
-    """Sum of the inverse weights of both bodies, and the smallest R, from points of both shapes."""
-    weights = context.inverse_weights
-    first, second = (weights.bodies[shape.body] for shape in (pair.a, pair.b))
-    A = sum((_inverse_weight_at_surface(weights, x.body, x.shape) for x in (pair.a, pair.b)), start=0)
-    translation = first[0] + second[0]
-    return PairInverseWeights(translation, first[1] + second[1], smallest_R(translation, A))
+def pair_inverse_weights(context: RowContext, pairs: Sequence[Pair]) -> list[PairInverseWeights]:
+    """For each pair the sum of the inverse weights of both bodies, and the smallest R, from points of both
+    shapes.
+    """
+    weights, found = context.inverse_weights, list[PairInverseWeights]()
+    shapes = {shape.index: shape for pair in pairs for shape in (pair.a, pair.b)}
+    A = {k: _inverse_weight_at_surface(weights, shape.body, shape.shape) for k, shape in shapes.items()}
+    for pair in pairs:
+        first, second = weights.bodies[pair.a.body], weights.bodies[pair.b.body]
+        translation, rotation = first[0] + second[0], first[1] + second[1]
+        least = smallest_R(translation, A[pair.a.index] + A[pair.b.index])
+        found.append(PairInverseWeights(translation, rotation, least))
+    return found
 
 
 def _inverse_weight_at_surface(weights: InverseWeights, body: str, shape: Geometry) -> Any:

@@ -332,7 +332,7 @@ def _filled(
         relative_jacobian = _jacobian_by_velocities(link_screws_at(context), layout, kinematics)
     else:
         relative_jacobian = _jacobian_by_wrench(context.mechanism.tree, group, kinematics)
-    inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
+    inverse_weights = StackedPytree(pair_inverse_weights(context, group.pairs))
     # where few of many blocks are active, their flags are not searched
     swept = is_swept(group, beyond_margin=hard)
 

@@ -15,7 +15,7 @@ actual configuration, see `hard_inverse_weights`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -25,9 +25,9 @@ from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.norms import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
-from zwang.kinematics.jacobians import placement_jacobian, point_jacobian
+from zwang.kinematics.jacobians import path_columns
 from zwang.kinematics.kinematics import Kinematics
-from zwang.kinematics.poses import Pose
+from zwang.kinematics.poses import Pose, placement_pose
 from zwang.kinematics.tendon_length import tendon_length
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.mocap import with_home_poses
@@ -181,33 +181,42 @@ def hard_inverse_weights(factors: Factors, A: Any, squares: Any = None) -> list[
     return [maximum(x, y) for x, y in zip(weights, bounds, strict=True)]
 
 
-def _of_links(mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The matrix P (4, 4) of each link, with (p, 1)^T P (p, 1) = tr(J M^-1 J^T) at its point p (3,).
+def _of_links(mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray) -> dict[int, np.ndarray]:
+    """By link the matrix P (4, 4) with (p, 1)^T P (p, 1) = tr(J M^-1 J^T) at its point p (3,), of links with
+    bodies or frames.
 
     With W = J M^-1 J^T (6, 6) at the origin of the link, as the covariance of (v, w):
     |v + w x p|^2 = v . v + 2 p . (v x w) + p^T (w . w - w w^T) p.
     """
-    tree, found = mechanism.tree, list[np.ndarray]()
-    for i, (R, p) in enumerate(poses):
-        own = [k for j in tree.path(i) for k in range(mechanism.nv)[tree.links[j].v]]
-        J = point_jacobian(tree, poses, i, p)[:, own]
+    found = dict[int, np.ndarray]()
+    for i in {place.link for place in mechanism.tree.placements.values()} - {WORLD}:
+        R, p = poses[i]
+        J, own_inverse = _moving_jacobian(mechanism, poses, inverse, i, p)
         J = np.concatenate([R.T @ J[:3], R.T @ J[3:]])
-        W = J @ inverse[np.ix_(own, own)] @ J.T
+        W = J @ own_inverse @ J.T
         vw, ww = W[:3, 3:], W[3:, 3:]
         moment = np.array([vw[1, 2] - vw[2, 1], vw[2, 0] - vw[0, 2], vw[0, 1] - vw[1, 0]]).reshape(3, 1)
         square = np.array([[np.trace(W[:3, :3])]])
-        found.append(np.block([[np.trace(ww) * np.eye(3, dtype=int) - ww, moment], [moment.T, square]]))
-    return tuple(found)
+        found[i] = np.block([[np.trace(ww) * np.eye(3, dtype=int) - ww, moment], [moment.T, square]])
+    return found
 
 
-def _in_frame(matrices: Sequence[np.ndarray], placement: Placement) -> np.ndarray:
+def _moving_jacobian(
+    mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray, link: int, p: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """J (6, n) of a point of a link by the n velocities that move it, and their part of M^-1."""
+    columns = path_columns(mechanism.tree, poses, link, p)
+    return np.array(list(columns.values())).reshape(-1, 6).T, inverse[np.ix_(list(columns), list(columns))]
+
+
+def _in_frame(matrices: Mapping[int, np.ndarray], placement: Placement) -> np.ndarray:
     """The matrix P of a link (see `_of_links`) for points in the axes of a frame that is fixed to it."""
     R, p = placement.R, np.array(placement.p).reshape(3, 1)
     T = np.block([[R, p], [np.zeros((1, 3), int), np.ones((1, 1), int)]])
     return T.T @ matrices[placement.link] @ T
 
 
-def _along_path(matrices: Sequence[np.ndarray], mechanism: Mechanism, tendon: Tendon) -> Any:
+def _along_path(matrices: Mapping[int, np.ndarray], mechanism: Mechanism, tendon: Tendon) -> Any:
     """The largest inverse weight of the points on a spatial tendon's path; 0 for a fixed tendon, of which the
     moments are constant.
     """
@@ -224,13 +233,9 @@ def _of_body(
     """
     if base.link == WORLD:
         return 0, 0
-    J = placement_jacobian(
-        mechanism.tree, poses, Placement(base.link, base.R, base.p + base.R @ np.array(com))
-    )
-    # the other velocities do not move the body
-    own = [k for i in mechanism.tree.path(base.link) for k in range(mechanism.nv)[mechanism.tree.links[i].v]]
-    own_inverse = inverse[np.ix_(own, own)]
-    diagonal = [row @ own_inverse @ row for row in J[:, own]]
+    place = Placement(base.link, base.R, base.p + base.R @ np.array(com))
+    J, own_inverse = _moving_jacobian(mechanism, poses, inverse, base.link, placement_pose(poses, place).p)
+    diagonal = [row @ own_inverse @ row for row in J]
     return sum(diagonal[:3]) / 3, sum(diagonal[3:]) / 3
 
 

@@ -28,13 +28,23 @@ def point_jacobian(tree: Tree, poses: Sequence[Pose], link: int, p: Any) -> np.n
     world.
     """
     columns = [np.zeros(6, int)] * tree.nv
+    for k, column in path_columns(tree, poses, link, p).items():
+        columns[k] = column
+    return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
+
+
+def path_columns(tree: Tree, poses: Sequence[Pose], link: int, p: Any) -> dict[int, np.ndarray]:
+    """The columns (6,) of `point_jacobian` by the numbers of the velocities on the path from the world to the
+    link, which alone move it.
+    """
+    columns = dict[int, np.ndarray]()
     for i in tree.path(link):
         # column k: w = R S_w, linear velocity R S_u + w x (p - p_i)
         joint, (R, p_link) = tree.links[i], poses[i]
         for k, s in zip(range(joint.v.start, joint.v.stop), motion_subspace(joint).T, strict=True):
             linear, angular = R @ s[:3], R @ s[3:]
             columns[k] = np.concatenate([linear + cross(angular, p - p_link), angular])
-    return np.stack(columns, axis=1) if columns else np.zeros((6, 0))
+    return columns
 
 
 def world_motion_subspaces(tree: Tree, poses: Sequence[Pose]) -> list[np.ndarray]:

@@ -172,7 +172,7 @@ class _GroupContacts:
         self.context, self.group, self.kinematics = context, group, kinematics
         self.motions = kinematics.spatial_velocities, accelerations
         self.links = links_of(tree, group)
-        self.inverse_weights = StackedPytree([pair_inverse_weights(context, pair) for pair in pairs])
+        self.inverse_weights = StackedPytree(pair_inverse_weights(context, pairs))
         self.sides = _moving_sides(pairs[0])
         screws = link_screws_at(context)
         self.rows = _ColumnsOfPairs([_rows(screws, pair) for pair in pairs])

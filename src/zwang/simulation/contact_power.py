@@ -45,7 +45,7 @@ def _with_group(
     spatial accelerations, and the virtual spatial velocities.
     """
     links, at = links_of(context.mechanism.tree, group), kinematics[0]
-    weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
+    weights = StackedPytree(pair_inverse_weights(context, group.pairs))
 
     def visit(number: Any, power: Any) -> Any:
         def add(power: Any, k: Any, pair: Pair, point: ContactPoint) -> Any:

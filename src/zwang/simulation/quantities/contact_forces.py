@@ -143,7 +143,7 @@ def _states_of_group(
     with the spatial accelerations.
     """
     count, links = group.first.count, links_of(context.mechanism.tree, group)
-    weights = StackedPytree([pair_inverse_weights(context, pair) for pair in group.pairs])
+    weights = StackedPytree(pair_inverse_weights(context, group.pairs))
 
     def visit(number: Any, stored: _StoredStates) -> _StoredStates:
         def store(stored: _StoredStates, k: Any, pair: Pair, point: ContactPoint) -> _StoredStates:
