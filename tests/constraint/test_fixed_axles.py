@@ -195,3 +195,21 @@ def test_the_inverse_weight_at_a_point_is_the_diagonal_of_the_delassus_matrix():
     edges = rng.normal(size=(3, 3))
     corners = [point + s @ edges for s in np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, 8).T]
     assert weights.at_point("lower", point, edges) == pytest.approx(np.mean([mean(p) for p in corners]))
+
+
+def test_the_least_R_leaves_a_pendulum_alone_that_is_singular_at_home():
+    """A point mass on two axes, whose first axis has no inertia there: MuJoCo's acceleration elsewhere."""
+    bob = zw.Body("bob", zw.Revolute("b", (0, 1, 0)), "az", mass=1.0, com=(0, 0, -1),
+                  geometry=[zw.Sphere(0.1, position=(0, 0, -1))])  # fmt: skip
+    bodies = [zw.Body("az", zw.Revolute("a", (0, 0, 1))), bob]
+    m = zw.Mechanism("pendulum", bodies, geometry=[zw.Plane(position=(0, 0, -0.8))])
+    text = """<mujoco><compiler boundinertia='1e-15' boundmass='1e-15'/><worldbody>
+      <geom type='plane' size='1 1 1' pos='0 0 -.8'/><body><joint axis='0 0 1'/><body><joint axis='0 1 0'/>
+      <inertial pos='0 0 -1' mass='1' diaginertia='1e-15 1e-15 1e-15'/><geom size='.1' pos='0 0 -1'/>
+      </body></body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos[:] = 0, 0.6
+    mujoco.mj_forward(model, data)
+    found = zw.constrained_dynamics(m, [0, 0.6], [0, 0], [0, 0])
+    np.testing.assert_allclose(found.acceleration, data.qacc, rtol=1e-6, atol=1e-6)

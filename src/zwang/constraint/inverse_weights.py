@@ -113,10 +113,10 @@ def inverse_weights(mechanism: Mechanism) -> InverseWeights:
 def smallest_R(inverse_weight: Any, A: Any) -> Any:
     """The least R of rows with this inverse weight, where the diagonal of J M^-1 J^T is about A.
 
-    It is `TINY`, MuJoCo's, where the inverse weight makes every R larger than `RESOLVED_R` A; otherwise this.
+    It is `TINY`, MuJoCo's, where the inverse weight makes every R larger than that; otherwise `RESOLVED_R` A.
     """
-    least = RESOLVED_R * A
-    return where(least <= inverse_weight * (1 - LARGEST_IMPEDANCE), TINY, maximum(TINY, least))
+    resolved = inverse_weight * (1 - LARGEST_IMPEDANCE) >= TINY
+    return where(resolved, TINY, maximum(TINY, RESOLVED_R * A))
 
 
 def zero_inverse_weights(mechanism: Mechanism) -> InverseWeights:

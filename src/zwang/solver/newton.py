@@ -46,7 +46,8 @@ from zwang.solver.warm_start import (
 
 TOLERANCE = 1e-11  # of the gradient, relative to the largest force in it
 ITERATIONS = 100  # the limit, as in MuJoCo
-# relative to the accelerations, also to free ones
+# relative to the accelerations, and to a share of the free ones
+FREE_SHARE = 1e-3
 SMALLEST_STEP = 1e-14  # a smaller step changes nothing
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision
@@ -195,7 +196,7 @@ class _Method(NamedTuple):
         stagnant = logical_and(counts, error > s.error / 2)
         largest_a = max_abs(s.a)
         # of bodies that constraints hold at rest, the accelerations themselves are rounding errors
-        scale = maximum(largest_a, cond(stagnant, self.free_scale, lambda: 0.0))
+        scale = maximum(largest_a, cond(stagnant, lambda: FREE_SHARE * self.free_scale(), lambda: 0.0))
         no_step = logical_and(counts, s.step <= SMALLEST_STEP * scale)
         # a line search that ends at a kink shortens steps, too
         coarse = logical_and(is_single_precision(scale), s.newton_step <= SINGLE_PRECISION_STEP * scale)
