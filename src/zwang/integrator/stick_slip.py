@@ -22,20 +22,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.dual_control_flow import Tangent, parts, value_of
+from zwang.algebra.selection import where_leaves
 from zwang.integrator.fixed_step import State
 from zwang.scalar import (
     absolute,
     cond,
     divide,
     equal,
-    leaves_of,
     less,
     logical_and,
     logical_not,
     logical_or,
     maximum,
     minimum,
-    rebuild,
     where,
     while_loop,
 )
@@ -184,7 +183,7 @@ def part_to_stop(
         _start(marked, _WithSigns(state, signs), h, switching),
     )
     moved, whole = last.elapsed > 0, logical_not(last.remaining > 0)
-    size, signs = _where(moved, (last.elapsed, last.state.signs), (h, last.signs))
+    size, signs = where_leaves(moved, (last.elapsed, last.state.signs), (h, last.signs))
     return PartToStop(size, signs, whole, logical_or(moved, whole), last.switching)
 
 
@@ -215,8 +214,8 @@ def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progre
     if tangents:
         is_derived = logical_or(whole, equal(s.phase, FOUND))
         derived = _with_derivative(s, speed)
-        trial, phase, rate = _where(at_stop, derived, (value_of(trial), phase, rate))
-        bracket = _where(at_stop, s.bracket, bracket)
+        trial, phase, rate = where_leaves(at_stop, derived, (value_of(trial), phase, rate))
+        bracket = where_leaves(at_stop, s.bracket, bracket)
     ends = logical_or(logical_and(at_stop, is_derived), logical_and(whole, speed > 0))
     accepted = logical_and(same, ends)
     signs = np.array([where(accepted, x, y) for x, y in zip(system.signs(u), begun, strict=True)])
@@ -225,8 +224,8 @@ def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progre
     repeated = (s.trial, s.phase, s.rate, s.bracket)
     remaining = where(accepted, where(whole, 0.0, s.remaining - s.trial), s.remaining)
     following = (remaining, CONSTANT_SIZE, 0.0, _StopBracket(0.0, _smallest(signs, u), remaining, 0.0, 0.0))
-    searched = _where(same, (trial, phase, rate, bracket), repeated)
-    trial, phase, rate, bracket = _where(accepted, following, searched)
+    searched = where_leaves(same, (trial, phase, rate, bracket), repeated)
+    trial, phase, rate, bracket = where_leaves(accepted, following, searched)
     switching = s.switching
     if switching is not None:
         near = _slow_count(s.signs, u) > where(whole, 0.0, 1.0)
@@ -237,8 +236,8 @@ def _after_trial(system: SlidingSystem, s: _Progress, tangents: bool) -> _Progre
         stops = logical_and(accepted, logical_not(whole))
         log = cond(stops, lambda log: logged(log, end, s.elapsed + s.trial), lambda log: log, log)
     return _Progress(
-        _where(accepted, end, s.state), signs, where(accepted, s.elapsed + s.trial, s.elapsed), remaining,
-        trial, bracket, maximum(s.status, status), s.trials + 1, phase, rate, switching, log,
+        where_leaves(accepted, end, s.state), signs, where(accepted, s.elapsed + s.trial, s.elapsed),
+        remaining, trial, bracket, maximum(s.status, status), s.trials + 1, phase, rate, switching, log,
     )  # fmt: skip
 
 
@@ -253,7 +252,7 @@ def _narrowed(b: _StopBracket, size: Any, speed: Any) -> _StopBracket:
     trials = b.trials + 1
     below = _StopBracket(size, speed, b.upper, b.upper_speed, trials)
     above = _StopBracket(b.lower, b.lower_speed, size, speed, trials)
-    return _where(speed <= 0, above, below)
+    return where_leaves(speed <= 0, above, below)
 
 
 def _inside(b: _StopBracket) -> Any:
@@ -270,11 +269,6 @@ def _with_derivative(s: _Progress, speed: Any) -> tuple[Any, Any, Any]:
     constant = equal(s.phase, CONSTANT_SIZE)
     found = where(value_of(constant), 1.0, divide(-before, rate - before))
     return Tangent(size, found), where(constant, UNIT_RATE, FOUND), where(constant, rate, s.rate)
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    """The pytree x where the condition is true, else y."""
-    return rebuild(x, [where(condition, a, b) for a, b in zip(leaves_of(x), leaves_of(y), strict=True)])
 
 
 def _smallest(signs: Any, speeds: Any) -> Any:
