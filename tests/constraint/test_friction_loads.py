@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.constraint.coulomb_friction import FrictionLaws, solve_loads
+from zwang.constraint.coulomb_friction import FrictionLaws, FrictionResponse, SlidingModes, solve_loads
 from zwang.constraint.rows import no_rows, rows_of_kind
 from zwang.errors import NonIdealForceError
 
@@ -15,13 +15,19 @@ def test_loads_are_found_to_the_accuracy_of_the_solution_they_come_from(contacts
     noisy = np.random.default_rng(3)
     law = zw.CoulombFriction("pin", 0.3, joint="hinge", radius=0.05)
     laws = FrictionLaws((law,), *(np.zeros(1) for _ in range(5)))
+    slides = SlidingModes(np.ones(1), True, None)
     rows = rows_of_kind("c", "contact", np.zeros((1, 1)), [0.0]) if contacts else no_rows(1)
 
     def found(size):
-        return lambda loads: 1 - 0.2 * loads * (1 + size * noisy.uniform(-1, 1, 1))
+        def respond(loads, bounds):
+            return FrictionResponse(
+                1 - 0.2 * loads * (1 + size * noisy.uniform(-1, 1, 1)), np.zeros(1), False
+            )
+
+        return respond
 
     for _ in range(50):
-        loads, is_solution = solve_loads(laws, found(noise), rows)
+        loads, is_solution = solve_loads(laws, slides, found(noise), rows, 1.0)
         assert is_solution and loads[0] == pytest.approx(1 / 1.2, rel=noise)
     with pytest.raises(NonIdealForceError, match=r"'pin' were not found in 60 iterations"):
-        solve_loads(laws, found(1e-4), rows)
+        solve_loads(laws, slides, found(1e-4), rows, 1.0)

@@ -13,6 +13,11 @@ A law is set-valued at rest only. How a state counts as rest or as sliding is sa
     given    by the caller, for stages of a Runge-Kutta method and for continuous time: the sign of a law that
              slides is fixed, so that the force is smooth, and a law at rest holds.
 
+A state of rest may have several solutions. A bracket whose guide carries the moment of its own friction, with
+2 mu e / L > 1, holds, and without load and friction it may as well fall freely. So laws at rest stick first,
+whatever the force, and one whose force exceeds mu_s N then has that bound. Rest is chosen where it is a
+solution, also where the iteration from small loads would not come to it.
+
 Source: Moreau, in Nonsmooth Mechanics and Applications (1988); Glocker, Set-Valued Force Laws (2001);
 Anderson, J. ACM 12 (1965) 547 for the acceleration of the fixed-point iteration.
 """
@@ -20,13 +25,15 @@ Anderson, J. ACM 12 (1965) 547 for the acceleration of the fixed-point iteration
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.block_lu import inverse_and_determinant
 from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
-from zwang.algebra.norms import by_precision, norm
+from zwang.algebra.norms import by_precision, max_abs, norm
+from zwang.algebra.selection import where_leaves
 from zwang.constraint.context import RowContext
 from zwang.constraint.hard import formula, row_inverse_weights, velocity_level_rows
 from zwang.constraint.rows import Rows, concatenated, scalar_array
@@ -55,9 +62,13 @@ TOLERANCE = 1e-12  # relative change of the loads at which the iteration ends
 USABLE_CHANGE = 1e-8  # relative change that is accepted where rounding of the solver prevents a smaller one,
 USABLE_CHANGE_WITH_CONTACTS = 1e-6  # beside hard contacts, whose redundant forces are known to 1e-7 or so,
 SINGLE_USABLE_CHANGE = 1e-3  # and in single precision
+UNLOADED = 2.0  # in place of the sign of slip of a row with the bound 0, which slips either way
 CONTACT = ("contact", "cone")  # kinds of rows
 RESOLVED = 30.0  # usable changes, by which loads must differ for their ratio to be known to 3 %
 SMALLEST_LOAD = 1e-37  # [N], which single precision represents, too
+STILL, SINGLE_STILL = 1e-9, 1e-4  # relative to free motion: sliding accelerations of laws that stick
+SMALL_LOAD = 1e-4  # relative to the applied forces: changes of smaller loads are relative to this size,
+SINGLE_SMALL_LOAD = 1e-2  # since loads that balance to zero have the rounding of these forces
 
 
 class SlidingModes(NamedTuple):
@@ -167,16 +178,36 @@ def with_friction_rows(
     return concatenated([rows, own], context.mechanism.nv)
 
 
+def laws_at_rest(laws: FrictionLaws, modes: SlidingModes | None) -> list[Any]:
+    """Whether each law is at rest (m,)."""
+    if modes is None:
+        return [absolute(u) <= REST_SPEED for u in laws.speeds]
+    return [equal(s, 0) for s in modes.signs]
+
+
 def row_bounds(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> list[Any]:
     """The bound (m,) of the friction row of each law, for the loads N (m,)."""
     if modes is None:
-        at_rest = [absolute(u) <= REST_SPEED for u in laws.speeds]
-        pairs = zip(at_rest, laws.static, laws.kinetic, strict=True)
+        pairs = zip(laws_at_rest(laws, modes), laws.static, laws.kinetic, strict=True)
         coefficients = [where(rest, static, kinetic) for rest, static, kinetic in pairs]
         return [mu * N for mu, N in zip(coefficients, loads, strict=True)]
     if not modes.is_bounded:
         return [where(equal(s, 0), np.inf, 0.0) for s in modes.signs]
     return [where(equal(s, 0), mu * N, 0.0) for s, mu, N in zip(modes.signs, laws.static, loads, strict=True)]
+
+
+def is_still(modes: SlidingModes | None, aref: Any, acceleration: Any, free: Any) -> Any:
+    """Whether all laws stick: none slides, and their sliding accelerations (m,) are the reference ones.
+
+    free (m,): the sliding accelerations of the free motion, from which rounding is told.
+    """
+    largest, found = max_abs(np.asarray(free) - aref), 1.0 > 0.0
+    for k, difference in enumerate(np.asarray(acceleration) - aref):
+        found = logical_and(
+            found, absolute(difference) <= by_precision(largest, STILL, SINGLE_STILL) * largest
+        )
+        found = found if modes is None else logical_and(found, equal(modes.signs[k], 0))
+    return found
 
 
 def sliding_force(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) -> np.ndarray:
@@ -186,65 +217,212 @@ def sliding_force(laws: FrictionLaws, modes: SlidingModes | None, loads: Any) ->
     return scalar_array([-s * mu * N for s, mu, N in zip(modes.signs, laws.kinetic, loads, strict=True)])
 
 
+class FrictionResponse(NamedTuple):
+    """What Gauss's problem gives for assumed loads: the loads N (m,), the forces (m,) of the friction rows,
+    and whether they all stick, T a = aref, also those whose forces reach their bounds.
+    """
+
+    loads: np.ndarray
+    row_force: np.ndarray
+    is_still: Any
+
+
 class _LoadIteration(NamedTuple):
-    """The state of the fixed-point iteration.
+    """The state of the fixed-point iteration with the same laws that stick.
 
     assumed, found (m,): the loads of the last iteration, and residual = found - assumed. next (m,): the loads
-    assumed next. feedback: |change of found| / |change of assumed|, the factor by which friction acts back on
-    the loads. change: the relative residual.
+    assumed next. row_force (m,), is_still: see `FrictionResponse`; slips (m,): see `_slip`. feedback: |change
+    of found| / |change of assumed|, the factor by which friction acts back on the loads; is_measured: whether
+    no law sticks in one of these two solutions and slips in the other. change: the relative residual.
+    converges: whether the loads are found.
     """
 
     next: np.ndarray
     assumed: np.ndarray
     found: np.ndarray
+    row_force: np.ndarray
+    is_still: Any
+    slips: np.ndarray
     feedback: Any
+    is_measured: Any
     change: Any
     iterations: Any
+    converges: Any
+
+
+class _LoadSearch(NamedTuple):
+    """The state of the search for the laws that stick, and for the feedback.
+
+    sticks (m,): 1 for a law at rest that holds whatever the force, else 0. begin: of the next iteration.
+    last: the last one. probes: the number of the perturbation of the loads that is solved next, or 0.
+    """
+
+    sticks: np.ndarray
+    begin: _LoadIteration
+    last: _LoadIteration
+    probes: Any
     done: Any
 
 
-def solve_loads(
-    laws: FrictionLaws, found_loads: Callable[[np.ndarray], np.ndarray], rows: Rows
-) -> tuple[np.ndarray, Any]:
-    """The loads N (m,) with N = found_loads(N), and whether they were found and are the only ones.
+class _LoadProblem(NamedTuple):
+    """The fixed-point problem of the loads: the laws with their modes, and `respond(loads, bounds)`, the
+    solution of Gauss's problem with these bounds (m,) of the friction rows.
 
-    The iteration begins without friction and is accelerated by Anderson's method of depth one. It ends where
-    rounding of the solution with these rows prevents a smaller change. A feedback of one or more means that
-    there is no solution, or more than one (Painleve's paradox). On floats NonIdealForceError is raised then,
-    with the names of the laws.
+    force_size: the size of the applied generalised forces. usable_change: the relative change of the loads
+    that is accepted in double precision.
     """
-    m = len(laws.laws)
-    has_contacts = any(hard and kind in CONTACT for hard, kind in zip(rows.hard, rows.kinds, strict=True))
-    usable_change = USABLE_CHANGE_WITH_CONTACTS if has_contacts else USABLE_CHANGE
 
-    def unfinished(s: _LoadIteration) -> Any:
-        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
+    laws: FrictionLaws
+    modes: SlidingModes | None
+    respond: Callable[[np.ndarray, Any], FrictionResponse]
+    force_size: Any
+    usable_change: float
 
-    def iterate(s: _LoadIteration) -> _LoadIteration:
-        found = found_loads(s.next)
+    def start(self) -> _LoadSearch:
+        """Without friction, but for laws at rest, which stick."""
+        sticks = scalar_array([where(rest, 1.0, 0.0) for rest in laws_at_rest(self.laws, self.modes)])
+        begin = _begin(np.zeros(len(sticks)))
+        return _LoadSearch(sticks, begin, begin, 0.0, 0.0 > 1.0)
+
+    def after(self, s: _LoadSearch) -> _LoadSearch:
+        """The state after the iteration with the present laws that stick, or after one more perturbation."""
+        last = while_loop(_unfinished, lambda x: self._iterated(x, s.sticks), s.begin)
+        return where_leaves(s.probes > 0, _probed(s, last), self._ended(s.sticks, last))
+
+    def _iterated(self, s: _LoadIteration, sticks: np.ndarray) -> _LoadIteration:
+        """The state after the solution with the next assumed loads."""
+        pairs = zip(sticks, row_bounds(self.laws, self.modes, s.next), strict=True)
+        bounds = [where(x > 0, np.inf, bound) for x, bound in pairs]
+        found, row_force, is_still = self.respond(s.next, bounds)
         residual, before = found - s.next, s.found - s.assumed
-        change = divide(norm(residual), maximum(norm(found), SMALLEST_LOAD))
-        usable = by_precision(found[0], usable_change, SINGLE_USABLE_CHANGE)
+        usable, small = self._resolution(found)
+        size = maximum(norm(found), maximum(small, SMALLEST_LOAD))
+        change = divide(norm(residual), size)
         stagnates = logical_and(change >= s.change, change <= usable)
         # the last two iterates: N + (1 - share) r, with the share that makes the interpolated residual least
         difference = residual - before
         moved, length = norm(s.next - s.assumed), difference @ difference
-        is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * norm(found))
+        is_resolved = logical_and(s.iterations > 0, moved > RESOLVED * usable * size)
         share = where(is_resolved, divide(residual @ difference, maximum(length, SMALLEST_LOAD)), 0.0)
         following = scalar_array([maximum(x, 0.0) for x in found - share * (found - s.found)])
         feedback = where(
             is_resolved, divide(norm(found - s.found), maximum(moved, SMALLEST_LOAD)), s.feedback
         )
-        done = logical_or(change <= TOLERANCE, stagnates)
-        return _LoadIteration(following, s.next, found, feedback, change, s.iterations + 1, done)
+        slips = scalar_array([_slip(f, bound) for f, bound in zip(row_force, bounds, strict=True)])
+        is_same = reduce(logical_and, [_is_same_slip(x, y) for x, y in zip(slips, s.slips, strict=True)])
+        is_measured = logical_and(is_same, logical_or(is_resolved, s.is_measured))
+        converges = logical_or(change <= TOLERANCE, stagnates)
+        return _LoadIteration(
+            following, s.next, found, row_force, is_still, slips, feedback, is_measured, change,
+            s.iterations + 1, converges,
+        )  # fmt: skip
 
-    none = np.zeros(m)
-    last = while_loop(unfinished, iterate, _LoadIteration(none, none, none, 0.0, np.inf, 0.0, 0.0 > 1.0))
-    is_solution = logical_and(last.done, last.feedback < 1)
+    def _resolution(self, loads: np.ndarray) -> tuple[Any, Any]:
+        """The relative change of the loads that is accepted, and the size of small loads."""
+        usable = by_precision(loads[0], self.usable_change, SINGLE_USABLE_CHANGE)
+        return usable, self.force_size * by_precision(loads[0], SMALL_LOAD, SINGLE_SMALL_LOAD)
+
+    def _ended(self, sticks: np.ndarray, last: _LoadIteration) -> _LoadSearch:
+        """The state after an iteration: of the laws that stick, the one whose force exceeds mu_s N the most
+        gets this bound; if there is none, a feedback that is not known is measured.
+        """
+        usable, small = self._resolution(last.found)
+        begins = self._begins_to_slide(sticks, last, usable * small)
+        slides = reduce(logical_or, [x > 0 for x in begins])
+        # loads that vanish, and two solutions of different modes, do not tell the feedback
+        force_size = where(self.force_size > 0, self.force_size, 1.0)
+        is_known, step = last.is_measured, []
+        for x, N in zip(sticks, last.found, strict=True):
+            is_known = logical_and(is_known, logical_or(x > 0, usable * small < N))
+            step.append(where(x > 0, 0.0, RESOLVED * usable * maximum(N, force_size)))
+        probes = logical_and(last.converges, logical_not(logical_or(is_known, last.is_still)))
+        perturbed = _one_more(last, last.assumed + scalar_array(step))
+        begin = where_leaves(slides, _begin(np.zeros(len(sticks))), perturbed)
+        is_probe = where(logical_and(probes, logical_not(slides)), 1.0, 0.0)
+        done = logical_not(logical_or(slides, probes))
+        return _LoadSearch(sticks - begins, begin, last, is_probe, done)
+
+    def _begins_to_slide(self, sticks: np.ndarray, last: _LoadIteration, noise: Any) -> np.ndarray:
+        """1 for the law (m,) that sticks with a force that exceeds mu_s N the most, else 0."""
+        if self.modes is not None and not self.modes.is_bounded:
+            return np.zeros(len(sticks))
+        laws = zip(sticks, last.row_force, self.laws.static, last.found, strict=True)
+        excess = [
+            where(x > 0, absolute(f) - (1 + BREAKAWAY) * mu * N - noise, -np.inf) for x, f, mu, N in laws
+        ]
+        largest = reduce(maximum, excess)
+        return scalar_array([where(logical_and(equal(x, largest), x > 0), 1.0, 0.0) for x in excess])
+
+
+def _begin(loads: np.ndarray) -> _LoadIteration:
+    """The state before an iteration that begins with these loads (m,)."""
+    none, no = np.zeros(len(loads)), 0.0 > 1.0
+    return _LoadIteration(loads, none, none, none, no, none, 0.0, no, np.inf, 0.0, no)
+
+
+def _one_more(s: _LoadIteration, loads: np.ndarray) -> _LoadIteration:
+    """The state before an iteration that ends after one solution, with these loads (m,)."""
+    return s._replace(next=loads, iterations=ITERATIONS - 1.0, converges=0.0 > 1.0)
+
+
+def _unfinished(s: _LoadIteration) -> Any:
+    return logical_and(logical_not(s.converges), s.iterations < ITERATIONS)
+
+
+def _slip(force: Any, bound: Any) -> Any:
+    """The sign of the force of a friction row that has reached its bound, 0 below it, `UNLOADED` if the bound
+    is 0.
+    """
+    reached = where(absolute(force) >= (1 - BREAKAWAY) * bound, sign(force), 0.0)
+    return where(bound > 0, reached, UNLOADED)
+
+
+def _is_same_slip(x: Any, y: Any) -> Any:
+    """Whether a law sticks in two solutions, or may slip in the same direction in both."""
+    return logical_or(equal(x, y), equal(absolute(x * y), UNLOADED))
+
+
+def _probed(s: _LoadSearch, perturbed: _LoadIteration) -> _LoadSearch:
+    """The state after the solution with perturbed loads: the feedback, and the next perturbation, by the
+    power method.
+    """
+    step, change = norm(perturbed.assumed - s.last.assumed), perturbed.found - s.last.found
+    feedback, scale = divide(norm(change), step), divide(step, maximum(norm(change), SMALLEST_LOAD))
+    following = scalar_array([maximum(x, 0.0) for x in s.last.assumed + scale * change])
+    done = logical_or(s.probes >= len(change), equal(feedback, 0))
+    last = s.last._replace(feedback=feedback)
+    return s._replace(begin=_one_more(perturbed, following), last=last, probes=s.probes + 1, done=done)
+
+
+def solve_loads(
+    laws: FrictionLaws,
+    modes: SlidingModes | None,
+    respond: Callable[[np.ndarray, Any], FrictionResponse],
+    rows: Rows,
+    force_size: Any,
+) -> tuple[np.ndarray, Any]:
+    """The loads N (m,) that `respond` finds for the bounds mu N of the friction rows, and whether they were
+    found and are the only ones in the modes of sticking and sliding of their solution.
+
+    respond(loads, bounds): the solution with the friction of these loads in sliding and these bounds (m,).
+    force_size: the size of the applied generalised forces. Laws at rest stick, as long as their forces are at
+    most mu_s N; of those with a greater force one after the other gets the bound mu_s N. The iteration begins
+    without loads and is accelerated by Anderson's method of depth one. It ends where rounding of the solution
+    with these rows prevents a smaller change. Where something slides, a feedback of one or more means that
+    there is no solution, or more than one (Painleve's paradox). The feedback is that of the last two
+    iterates; if loads vanish or a law sticks in one of these two only, it is that of a small perturbation of
+    the loads. On floats NonIdealForceError is raised then, with the names of the laws.
+    """
+    has_contacts = any(hard and kind in CONTACT for hard, kind in zip(rows.hard, rows.kinds, strict=True))
+    usable_change = USABLE_CHANGE_WITH_CONTACTS if has_contacts else USABLE_CHANGE
+    problem = _LoadProblem(laws, modes, respond, force_size, usable_change)
+    last = while_loop(lambda s: logical_not(s.done), problem.after, problem.start()).last
+    is_only_one = logical_or(last.is_still, last.feedback < 1)
+    is_solution = logical_and(last.converges, is_only_one)
 
     def failure() -> NonIdealForceError:
         names = ", ".join(repr(c.name) for c in laws.laws)
-        if last.feedback < 1:
+        if is_only_one:
             return NonIdealForceError(
                 f"the friction forces of {names} were not found in {ITERATIONS} iterations: the loads still "
                 f"change by {float(last.change):.3g} of their size; give the hard constraints a softness"

@@ -321,7 +321,8 @@ class CoulombFriction:
 
     In sliding the friction force is -mu N sign(speed). At rest it has the value that keeps the body at rest,
     as long as this is at most mu_s N: the law is set-valued, so that a body comes to rest and stays. N is
-    the load in the presence of the friction. In steps of fixed size, and in `constrained_dynamics` with the
+    the load in the presence of the friction. A body at rest that could also slip, such as a bracket that its
+    own friction locks, stays at rest. In steps of fixed size, and in `constrained_dynamics` with the
     step size of the options, a sliding that the friction would end within the step counts as rest. With every
     integrator, a sliding slower than 1e-9 m/s or rad/s counts as rest. A law with mu_s > mu that begins to
     slide has mu_s until the end of that step, except in "rk4". The options that disable "constraint" or

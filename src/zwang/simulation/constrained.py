@@ -14,11 +14,13 @@ from zwang.algebra.norms import norm
 from zwang.constraint.bearings import BearingLoads, BearingState, bearing_state, released_mechanism
 from zwang.constraint.context import RowContext, StepForm, row_context
 from zwang.constraint.coulomb_friction import (
+    FrictionResponse,
     FrictionState,
     SlidingModes,
     coulomb_frictions,
     differentiated_loads,
     friction_laws,
+    is_still,
     row_bounds,
     sliding_force,
     solve_loads,
@@ -256,19 +258,23 @@ def _solution_with_friction(
     n, nv = len(rows), context.mechanism.nv
     rows, free = with_friction_rows(context, rows, laws, modes), free_motion(context.kinematics, tau)
 
-    def solved(loads: Any) -> ConstrainedSolution:
-        """The solution with the bounds mu N of these loads N (m,)."""
-        bounds = scalar_array([*rows.bound[:n], *row_bounds(laws, modes, loads)])
+    def solved(loads: Any, bounds: Any = None) -> ConstrainedSolution:
+        """The solution for the loads N (m,), with the bounds mu N of the friction rows, or these (m,)."""
+        bounds = row_bounds(laws, modes, loads) if bounds is None else bounds
+        bounds = scalar_array([*rows.bound[:n], *bounds])
         force = laws.T.T @ sliding_force(laws, modes, loads) if modes is not None else np.zeros(nv, int)
         return solution_of_rows(context, free, rows.replaced(bound=bounds), extra_force=force, **options)
 
-    def found_loads(loads: Any) -> np.ndarray:
-        found = solved(loads).solution
-        return np.array([_load(law, rows, state, found) for law in laws.laws])
+    def response(loads: Any, bounds: Any = None) -> FrictionResponse:
+        found = solved(loads, bounds).solution
+        return FrictionResponse(
+            np.array([_load(law, rows, state, found) for law in laws.laws]), found.force[n:],
+            is_still(modes, rows.aref[n:], laws.T @ found.acceleration, laws.T @ free.a_free),
+        )  # fmt: skip
 
-    loads, is_solution = solve_loads(laws, found_loads, rows)
+    loads, is_solution = solve_loads(laws, modes, response, rows, norm(free.force))
     if isinstance(options["start"], KnownSolution):
-        loads = differentiated_loads(loads, found_loads)
+        loads = differentiated_loads(loads, lambda x: response(x).loads)
     last = solved(loads)
     force = where(is_solution, last.nonideal_force + np.zeros(nv), np.nan)
     friction = last.solution.force[n:] + sliding_force(laws, modes, loads)
