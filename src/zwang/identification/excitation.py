@@ -27,13 +27,16 @@ from zwang.identification.base_parameters import base_parameters
 from zwang.identification.excitation_search import (
     FIRST,
     LAST,
+    LEAST_MOTION,
     Criterion,
     Limits,
     Search,
+    about_posture,
     random_motion,
 )
 from zwang.identification.force_model import constraints_besides_friction, named
 from zwang.identification.fourier_series import FourierSeries
+from zwang.identification.motor_forces import compiled_motor_forces
 from zwang.identification.parameters import kinds_of
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.labelled_arrays import without_labels
@@ -43,6 +46,7 @@ from zwang.mechanism.type_validation import validated_arguments
 SAMPLES = 12  # of the motion for each period of the highest harmonic
 DENSE, FINE = 3, 8  # times as many in the last searches, and when the limits are checked at the end
 RANDOM_STARTS = 200  # random motions, from the best of which searches begin
+SPREADS = (0.5, 0.95)  # of their resting postures, the second where the forces allow none of the first
 POOL, POLISHED = 8, 4  # best results in which motions of joints are replaced in turn, and those of the end
 CROSSING = 0.7  # probability that a joint takes its motion from another result, and not a random one
 PROMISING = {
@@ -103,7 +107,8 @@ def excitation(
     criterion: "condition" minimises the condition number of the base regressor, "information" the volume of
     the confidence ellipsoid (D-optimality).
     velocity_limits, acceleration_limits, effort_limits: (nv,) [SI]; by default those of the joints, else 2
-    rad/s or m/s for velocities, and none. Forces are those of the mechanism's own parameters. margin: the
+    rad/s or m/s for velocities, and none. Forces are all that the motors exert: those of inertia, gravity,
+    springs and dampers, and of the dry and Coulomb friction of the mechanism, whatever the kinds. margin: the
     fraction of the limits that may be used.
     starts: the number of random motions, the best of 200, from which searches begin. perturbations: how often
     the motion of a joint is replaced in their best results; 0 for a quick motion. seed: of the random
@@ -112,7 +117,7 @@ def excitation(
 
     Collisions are not considered: check the motion before a robot runs it.
     Raises DescriptionError for other joints and constraints, ShapeError and StateError for invalid settings,
-    and SolveError if no motion within the limits is found.
+    and SolveError if no random posture can be held within the limits of force.
     Sources: Swevers et al. (1997); Gautier, Khalil (1992).
     """
     began = time.perf_counter()
@@ -125,10 +130,9 @@ def excitation(
     names, margin = None if kinds is None else kinds_of(kinds), float(margin)
     base = base_parameters(m, kinds=names)
     count = SAMPLES * harmonics
+    functions, forces = compiled_functions(m, names), compiled_motor_forces(m)
     search, dense, checked = (
-        Search(
-            compiled_functions(m, names), base, FourierSeries.at(t, duration, harmonics), limits, criterion
-        )
+        Search(functions, forces, base, FourierSeries.at(t, duration, harmonics), limits, criterion)
         for t in (
             np.arange(count) * duration / count,
             np.arange(DENSE * count) * duration / (DENSE * count),
@@ -136,19 +140,20 @@ def excitation(
         )
     )
     rng = np.random.default_rng(seed)
-    random = [z for z in (random_motion(search, rng) for _ in range(RANDOM_STARTS)) if search.is_within(z)]
+    random, tried = [], []
+    for spread in SPREADS:
+        if not random:
+            tried = [search.reduced(random_motion(search, rng, spread)) for _ in range(RANDOM_STARTS)]
+            random = sorted(filter(search.is_within, tried), key=search.criterion_of)
     if not random:
-        raise SolveError(
-            f"none of {RANDOM_STARTS} random motions of mechanism {m.name!r} is within the limits; give "
-            "larger effort_limits, or a mechanism whose limits allow it to hold its own weight"
-        )
-    random.sort(key=search.criterion_of)
+        raise SolveError(_without_posture(m, search, tried))
     until = float("inf") if seconds is None else began + seconds
     # small matrices: threads of BLAS would wait for each other, and the result would depend on their number
     with threadpool_limits(1, user_api="blas"):
-        z = _searched(search, dense, random[:starts], perturbations, rng, until)
-    z = checked.reduced(z)
-    if not checked.is_within(z):
+        found = _searched(search, dense, random[:starts], perturbations, rng, until)
+    reduced = map(checked.reduced, sorted(found, key=search.criterion_of))
+    z = next(filter(checked.is_within, reduced), None)
+    if z is None:
         raise SolveError("no motion within the limits was found; give larger limits, or another seed")
     best_random = min(map(search.condition, random))
     return Excitation(m, z, duration, harmonics, search.condition(z), best_random, checked.usage(z) * margin)
@@ -161,8 +166,9 @@ def _searched(
     perturbations: int,
     rng: np.random.Generator,
     until: float,
-) -> np.ndarray:
-    """The best motion from the starts, and from their best results with replaced motions of joints.
+) -> list[np.ndarray]:
+    """The best motions from the starts, and from their best results with replaced motions of joints; and
+    those from which they were found, which keep the limits.
 
     dense: the search with more samples, which follows.
     """
@@ -181,7 +187,7 @@ def _searched(
             results[i] = value, tried
     results.sort(key=lambda result: result[0])
     within = [dense.reduced(z) for _, z in results[:POLISHED]]
-    return min((dense.improved(z, LAST, until) for z in within), key=search.criterion_of)
+    return [*(dense.improved(z, LAST, until) for z in within), *within, starts[0]]
 
 
 def _crossed(
@@ -193,6 +199,20 @@ def _crossed(
     is_crossed = other != i and rng.random() < CROSSING
     z[joint] = (results[other][1] if is_crossed else random_motion(search, rng))[joint]
     return z
+
+
+def _without_posture(m: Mechanism, search: Search, tried: list[np.ndarray]) -> str:
+    """Why none of the motions keeps the limits, however small: what the best posture needs."""
+    usage = min((search.usage(about_posture(z, LEAST_MOTION))[3] for z in tried), key=max)
+    k = int(usage.argmax())
+    joint, limit = m.joints[k], search.limits.force[k]
+    unit = "N" if joint.kind == "prismatic" else "N m"
+    return (
+        f"in none of {RANDOM_STARTS} random postures are the forces within the limits that hold mechanism "
+        f"{m.name!r} and overcome its friction: in the best one, joint {joint.name!r} needs "
+        f"{usage[k] * limit:.3g} of {limit:.3g} {unit}; give larger effort_limits, or joint limits about a "
+        "posture in which the mechanism holds its own weight"
+    )
 
 
 def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float) -> None:

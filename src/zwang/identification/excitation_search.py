@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from zwang.identification.base_parameters import BaseParameters
 from zwang.identification.fourier_series import FourierSeries
+from zwang.identification.motor_forces import MotorForces
 from zwang.identification.regressor import CompiledRegressor
 
 Criterion = Literal["condition", "information"]
@@ -43,7 +44,8 @@ class Descent:
 TRIAL = 20  # iterations after which a search shows whether it is promising
 FIRST = Descent(30.0, 300.0, 80, 1e-3)
 LAST = Descent(200.0, 1500.0, 300, 1e-6)
-SHRUNK, LARGEST_REDUCTION = 0.998, 300  # factor of a motion that exceeds a limit, and how often at most
+LEAST_MOTION = 1e-6  # of a motion, below which it is rest
+BISECTIONS = 9  # of the factor of a motion that exceeds a limit, which is then known to 0.2 %
 LEAST_RATIO = 1e-14  # of the eigenvalues of the Gram matrix, below which rounding decides
 
 
@@ -60,9 +62,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Search:
-    """The minimisation over the free numbers z (nv, numbers) of the Fourier series."""
+    """The minimisation over the free numbers z (nv, numbers) of the Fourier series.
+
+    functions: the regressor of the criterion. forces: those of the motors, by `compiled_motor_forces`.
+    """
 
     functions: CompiledRegressor
+    forces: MotorForces
     base: BaseParameters
     series: FourierSeries
     limits: Limits
@@ -95,9 +101,10 @@ class Search:
         +-1; and the Jacobians (times, 3, nv, nv) of the forces by q, v and a.
         """
         q, v, a = self.motion(z)
-        tau, J = self.functions.forces(q, v, a)
-        to = self.limits
-        return np.array([(q - to.middle) / to.half, v / to.velocity, a / to.acceleration, tau / to.force]), J
+        tau, J = self.forces(q, v, a)
+        n, to = q.shape[1], self.limits
+        x = np.array([(q - to.middle) / to.half, v / to.velocity, a / to.acceleration, tau / to.force])
+        return x, J.reshape(-1, 3, n, n)
 
     def usage(self, z: np.ndarray) -> np.ndarray:
         """The largest fraction of each limit that is used (4, nv)."""
@@ -108,12 +115,23 @@ class Search:
         return bool((self.usage(z) <= 1).all())
 
     def reduced(self, z: np.ndarray) -> np.ndarray:
-        """z with smaller motions, where it exceeds a limit."""
-        for _ in range(LARGEST_REDUCTION):
-            if self.is_within(z):
-                break
-            z = np.concatenate([z[:, :1], SHRUNK * z[:, 1:]], axis=1)
-        return z
+        """z with a smaller motion about its resting posture, where it exceeds a limit; z itself where that
+        posture does.
+        """
+        if self.is_within(z):
+            return z
+        within, beyond = 0.5, 1.0
+        while not self.is_within(about_posture(z, within)):
+            within, beyond = within / 2, within
+            if within < LEAST_MOTION:
+                return z
+        for _ in range(BISECTIONS):
+            middle = (within + beyond) / 2
+            if self.is_within(about_posture(z, middle)):
+                within = middle
+            else:
+                beyond = middle
+        return about_posture(z, within)
 
     def cost(self, z: np.ndarray, p: float) -> tuple[float, np.ndarray]:
         """The smoothed criterion and its gradient by z (nv, numbers)."""
@@ -186,13 +204,20 @@ class _Last:
         return self.value
 
 
-def random_motion(search: Search, rng: np.random.Generator) -> np.ndarray:
-    """Random coefficients z (nv, numbers), as large as the limits of position and motion allow."""
+def about_posture(z: np.ndarray, factor: float) -> np.ndarray:
+    """The motion z about its resting posture, the constants of the series, times a factor."""
+    return np.concatenate([z[:, :1], factor * z[:, 1:]], axis=1)
+
+
+def random_motion(search: Search, rng: np.random.Generator, spread: float = 0.5) -> np.ndarray:
+    """Random coefficients z (nv, numbers), as large as the limits of position and motion allow. spread: of
+    the resting posture, a fraction of the half range of each joint.
+    """
     joints, numbers = len(search.limits.middle), search.series.Q.shape[1]
     z = rng.normal(size=(joints, numbers))
     z[:, 0] = 0
     q, v, a = (np.abs(x).max(axis=0) for x in search.series.motion(z))
-    offset = 0.5 * rng.uniform(-1, 1, joints) * search.limits.half
+    offset = spread * rng.uniform(-1, 1, joints) * search.limits.half
     room = search.limits.half - np.abs(offset)
     scale = np.minimum.reduce(
         [room / q, search.limits.velocity / v, search.limits.acceleration / a, np.full(joints, np.inf)]

@@ -31,6 +31,7 @@ from zwang.identification.bearing_loads import (
     nearest_parameters,
 )
 from zwang.identification.measurements import Measurements
+from zwang.identification.motor_forces import has_dry_friction
 from zwang.identification.parameters import OF_INVERSE_DYNAMICS, Parameter, parameters_of
 from zwang.identification.regressor import compiled_functions
 from zwang.mechanism.constraints import CoulombFriction
@@ -128,7 +129,7 @@ class ForceModel:
         values of these; none if all values are 0.
         """
         fitted = OF_INVERSE_DYNAMICS if self.kinds is None else self.kinds
-        friction = ("friction",) if _has_friction(self.mechanism) else ()
+        friction = ("friction",) if has_dry_friction(self.mechanism) else ()
         kinds = tuple(k for k in (*OF_INVERSE_DYNAMICS, *friction) if k not in fitted)
         values = np.array([float(p.value) for p in parameters_of(self.mechanism, kinds)])
         return (kinds, values) if values.any() else ((), np.zeros(0))
@@ -147,11 +148,6 @@ class ForceModel:
         """The mechanism with the fitted coefficients of Coulomb friction."""
         found = {p.name: float(x) for p, x in zip(parameters, values, strict=True) if p.kind == LOAD_FRICTION}
         return m.replace(constraints=[_with_coefficient(c, found) for c in m.constraints]) if found else m
-
-
-def _has_friction(m: Mechanism) -> bool:
-    """Whether the options of a mechanism let the dry friction of its joints and tendons act."""
-    return not {"frictionloss", "constraint"} & set(m.options.disabled)
 
 
 def _with_coefficient(c: object, found: dict[str, float]) -> object:
@@ -239,7 +235,7 @@ def _check_coefficients(law: CoulombFriction) -> None:
 def _check_tendons(m: Mechanism) -> None:
     """Raises DescriptionError for dry friction of a tendon, whose force is in no term of the model."""
     rough = [t.name for t in m.tendons if not is_zero(t.friction)]
-    if rough and _has_friction(m):
+    if rough and has_dry_friction(m):
         raise DescriptionError(
             f"tendon {rough[0]!r} has dry friction, which is not fitted; subtract its force from tau, and "
             "set friction=0"

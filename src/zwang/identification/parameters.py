@@ -281,6 +281,7 @@ def _actuator_constants(mechanism: Mechanism, force: Actuator) -> Iterator[Param
     for what, given in (
         ("activation dynamics", force.activation),
         ("a muscle", force.muscle),
+        ("a PID controller", force.pid),
         ("a force_range", force.force_range),
         ("a tendon with an actuator_range", ranges.get(force.tendon or "")),
     ):

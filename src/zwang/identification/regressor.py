@@ -14,7 +14,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.cache_key import IdentityKey
 from zwang.api.compilation.closed_loops import loop_closure
 from zwang.api.compilation.compiled import compile_function
-from zwang.compiler.derivatives.differentiate import jacobian, vjp
+from zwang.compiler.derivatives.differentiate import vjp
 from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.generalised_forces import passive_forces_of, unclipped_actuator_forces
 from zwang.dynamics.inertial_regressor import inertial_regressor
@@ -193,18 +193,19 @@ def _column(
     mechanism: Mechanism, parameter: Parameter, kinematics: Kinematics, a: Any, inputs: Mapping[str, Any]
 ) -> np.ndarray:
     """The column (nv,) of a parameter that is not inertial."""
-    if parameter.element is not None:
-        is_tendon = isinstance(parameter.element, Tendon)
+    element = parameter.element
+    if parameter.kind == MOTOR:  # on a joint, a frame or a tendon
+        driven = mechanism.replace(forces=(element,), constraints=(), sensors=())
+        given = Inputs(inputs, {}, 0, mechanism.options.timestep)
+        return -unclipped_actuator_forces(driven, kinematics, given)
+    if element is not None:
+        is_tendon = isinstance(element, Tendon)
         unit = mechanism.replace(
-            forces=() if is_tendon else (parameter.element,),
-            tendons=(parameter.element,) if is_tendon else (),
+            forces=() if is_tendon else (element,),
+            tendons=(element,) if is_tendon else (),
             constraints=(),
             sensors=(),
         )
-        if parameter.kind == MOTOR:
-            return -unclipped_actuator_forces(
-                unit, kinematics, Inputs(inputs, {}, 0, mechanism.options.timestep)
-            )
         return -passive_forces_of(unit, kinematics)
     column: list[Any] = [0] * mechanism.nv
     if parameter.kind == "offset":
@@ -236,7 +237,6 @@ class CompiledRegressor:
     chosen: tuple[Parameter, ...]
     _regressor: Any
     _products: list[Any]
-    _forces: list[Any]
 
     def regressor(
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray, *control: np.ndarray, out: np.ndarray | None = None
@@ -270,24 +270,6 @@ class CompiledRegressor:
         flat = C.reshape(*C.shape[:-2], C.shape[-2] * C.shape[-1])
         return self._products[0](q, v, a, flat)
 
-    def forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The forces tau (..., nv) of the mechanism's own parameters, and their Jacobians (..., 3, nv, nv) by
-        q, v and a.
-        """
-        if not self._forces:
-            self._forces.append(self._compiled_forces())
-        tau, J = self._forces[0](q, v, a)
-        return tau, J.reshape(*tau.shape[:-1], 3, self.mechanism.nv, self.mechanism.nv)
-
-    def _compiled_forces(self) -> Any:
-        m, pi = self.mechanism, np.array([float(p.value) for p in self.chosen])
-
-        def forces(q: Any, v: Any, a: Any) -> Any:
-            tau = symbolic_regressor(m, self.chosen, q, v, a) @ pi
-            return tau, np.concatenate([jacobian(tau, x).ravel() for x in (q, v, a)])
-
-        return compile_function(forces, {"q": m.nq, "v": m.nv, "a": m.nv})
-
     def _compiled_products(self) -> Any:
         m = self.mechanism
         size = m.nv * len(self.chosen)
@@ -312,7 +294,7 @@ def _compiled(same: IdentityKey, kinds: tuple[str, ...] | None) -> CompiledRegre
     if any(p.kind == MOTOR for p in chosen):
         sizes["control"] = len(m.inputs)
     function = compile_function(lambda *states: symbolic_regressor(m, chosen, *states), sizes)
-    return CompiledRegressor(m, chosen, function, [], [])
+    return CompiledRegressor(m, chosen, function, [])
 
 
 def _scalars(values: Any, name: str) -> np.ndarray:
