@@ -227,6 +227,29 @@ def test_motors_have_columns_by_their_inputs(tmp_path):
         np.testing.assert_allclose(Y[..., -len(m.inputs) - 4 :] @ pi[-len(m.inputs) - 4 :], -tau, atol=1e-12)
 
 
+ON_TENDONS = """<mujoco><option><flag contact="disable"/></option><worldbody>
+<site name="ceiling" pos="0.2 0 0.5"/>
+<body name="a"><joint name="h1" axis="0 1 0"/><inertial pos=".1 0 0" mass="1" diaginertia=".01 .01 .01"/>
+<body name="b" pos=".3 0 0"><joint name="h2" axis="0 1 0"/><site name="tip" pos=".2 0 .05"/>
+<inertial pos=".1 0 0" mass="1" diaginertia=".01 .01 .01"/></body></body></worldbody>
+<tendon><fixed name="t"><joint joint="h1" coef="2"/><joint joint="h2" coef="-1"/></fixed>
+<spatial name="s"><site site="ceiling"/><site site="tip"/></spatial></tendon>
+<actuator><motor name="m" tendon="t" gear="3"/><position name="p" tendon="s" kp="40" kv="2"/></actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_motors_on_tendons_have_columns_by_their_inputs(tmp_path, compiled):
+    (tmp_path / "tendons.xml").write_text(ON_TENDONS)
+    m, model = zw.load(tmp_path / "tendons.xml"), mujoco.MjModel.from_xml_string(ON_TENDONS)
+    q, v, control = np.random.default_rng(0).normal(size=(3, 10, 2))
+    expected = [actuator_forces(model, *x) for x in zip(q, v, control, strict=True)]
+    Y = zw.identify.regressor(m, q, v, 0 * v, kinds="motor", control=control, compiled=compiled)
+    np.testing.assert_allclose(-Y @ values(m, "motor"), expected, rtol=1e-9, atol=1e-12)
+    names = [p.name for p in zw.identify.parameters(m, "motor")]
+    np.testing.assert_allclose(Y[:, :, names.index("motor_m")], -3 * control[:, :1] * [2, -1])
+
+
 def test_a_symbolic_motor_constant_multiplies_the_input():
     k, u, x, rate, acceleration = sp.symbols("k u x rate acceleration")
     m = double_pendulum().replace(forces=[zw.Motor("drive", "elbow", gear=k)])
@@ -247,6 +270,7 @@ ONE = {"kinds": "motor", "control": [1.0]}
         ([zw.Motor("drive", "elbow")], {"control": [1.0]}, "control"),
         ([], {"kinds": ("motor",), "control": []}, "no motors"),
         ([zw.Actuator("drive", joint="elbow", force_range=(-1, 1))], ONE, "range"),
+        ([zw.Actuator("drive", joint="elbow", pid=zw.Pid(2.0))], ONE, "a PID controller"),
         ([zw.Wrench("lower", (1, 0, 0), input="push")], ONE, "push"),
     ],
 )
