@@ -10,6 +10,7 @@ import pytest
 import zwang as zw
 from tests.identification.test_fit import motion
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.samples import double_pendulum
 
 
 def gantry(mass: float = 500.0) -> Mechanism:
@@ -55,3 +56,50 @@ def test_the_offset_of_a_sensor_leaves_gravity_as_it_is(consistent):
     error = found.base.matrix @ found.pi - found.beta
     assert (np.abs(error) < 0.01 * found.standard_deviation).all() and not found.outside
     assert abs(found.pi[-1] - 20) < 4 * found.standard_deviation[-1]
+
+
+PENDULUM = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)  # of points, without friction: at all boundaries
+ALL = ("inertia", "armature", "damping", "friction")
+
+
+def fitted(forces: np.ndarray, seed: int, level: float = 0.95) -> zw.identify.Fit:
+    """A fit of the pendulum to forces with errors of 0.3 N m along a motion of 300 samples."""
+    errors = 0.3 * np.random.default_rng(seed).normal(size=forces.shape)
+    samples = zw.identify.Measurements(*motion(2, len(forces)), forces + errors)
+    return zw.identify.fit(PENDULUM, samples, kinds=ALL, held_back=0, level=level)
+
+
+def test_correct_data_contradict_all_consistent_mechanisms_as_rarely_as_the_report_says():
+    _, q, v, a = motion(2, 300)
+    tau = zw.compile(PENDULUM).inverse_dynamics(q, v, a)
+    pi = np.array([float(p.value) for p in zw.identify.parameters(PENDULUM, ALL)])
+    alarms, beyond = 0, 0
+    for seed in range(30):
+        found = fitted(tau, seed, level=0.5)
+        error = found.beta - found.base.matrix @ pi
+        of_truth = error @ np.linalg.solve(found.estimate.covariance, error)
+        assert found.misfit <= of_truth * (1 + 1e-4) + 1e-3  # pi is the nearest consistent mechanism
+        beyond += of_truth > found.largest_misfit
+        alarms += bool(found.outside)
+    # a binomial count of 30 with the probability 1/2 has the standard deviation 2.7
+    assert 7 <= beyond <= 23 and alarms <= beyond
+    text = str(zw.identify.report(fitted(tau, 0)))
+    assert "in doubt" not in text
+
+
+@pytest.mark.parametrize("wrong", ["sign", "spring", "driving", "swapped", "upside down"])
+def test_forces_that_no_consistent_mechanism_exerts_are_told(wrong):
+    _, q, v, a = motion(2, 300)
+    tau = zw.compile(PENDULUM).inverse_dynamics(q, v, a)
+    mounted = PENDULUM.replace(gravity=(0, 0, 9.81))
+    forces = {
+        "sign": -tau,
+        "spring": tau + 30 * q * [0, 1],
+        "driving": tau - 0.5 * v,
+        "swapped": tau[:, ::-1],
+        "upside down": zw.compile(mounted).inverse_dynamics(q, v, a),
+    }[wrong]
+    for seed in range(2):
+        found = fitted(forces, seed)
+        assert found.outside and found.misfit > found.largest_misfit and found.is_consistent()
+    assert "with a probability of at most 5 %" in str(zw.identify.report(found))

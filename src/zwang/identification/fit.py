@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.optimize import lsq_linear
+from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from zwang.api.arguments.validation import numeric_mechanism
@@ -50,6 +51,9 @@ class Fit:
     constraints allow, near those of the model where the data say nothing. consistent: whether pi is
     physically consistent by construction. level: of the intervals. train, test: the samples of the fit, and
     those that are held back. freedom: degrees of freedom of the intervals.
+    misfit: the squared distance |C^-1/2 (B pi - beta)|^2 of pi from the estimate with the covariance C.
+    largest_misfit: what errors of the forces let it exceed with a probability of at most 1 - level, where a
+    consistent mechanism within the bounds produces the data.
     """
 
     model: Mechanism
@@ -63,6 +67,8 @@ class Fit:
     train: Measurements
     test: Measurements | None
     forces: ForceModel
+    misfit: float
+    largest_misfit: float
 
     @property
     def beta(self) -> np.ndarray:
@@ -93,9 +99,15 @@ class Fit:
 
     @property
     def outside(self) -> tuple[int, ...]:
-        """The base parameters whose value by pi lies outside their interval: the data contradict pi."""
-        value, (lower, upper) = self.base.matrix @ self.pi, self.interval.T
-        return tuple(int(i) for i in np.flatnonzero((value < lower) | (value > upper)))
+        """The base parameters whose value by pi lies outside their interval, and the one that is farthest
+        from its estimate, where the data contradict every pi; else none.
+
+        All values together decide: of many intervals some do not contain the true value.
+        """
+        if self.misfit <= self.largest_misfit:
+            return ()
+        away = np.abs(self.base.matrix @ self.pi - self.beta) / np.ptp(self.interval, axis=1)
+        return tuple(int(i) for i in np.flatnonzero(away >= min(0.5, away.max())))
 
     def status(self, name: str) -> Status:
         """Whether data can tell a parameter "alone", only "combined" with others, or not ("invisible")."""
@@ -232,8 +244,21 @@ def fit(
             "the parameters that complete the base parameters were not found to the solver's tolerance; use "
             "samples with a lower condition number, other bounds, or another value of consistent"
         )
-    freedom = len(train) * len(forces.names) / float(found.correlation.max()) - len(base)
-    return Fit(m, names, base, found, pi, bool(consistent), level, max(freedom, 1.0), train, test, forces)
+    freedom = max(len(train) * len(forces.names) / float(found.correlation.max()) - len(base), 1.0)
+    misfit = _misfit(known, beta, covariance, model, pi)
+    largest = len(beta) * float(fisher.ppf(level, len(beta), freedom))
+    return Fit(m, names, base, found, pi, bool(consistent), level, freedom, train, test, forces, misfit,
+               largest)  # fmt: skip
+
+
+def _misfit(
+    base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, pi: np.ndarray
+) -> float:
+    """|C^-1/2 (B pi - beta)|^2 of parameters pi that minimise it within their constraints. It is not more than
+    that of true parameters within them, which with estimated variances is n F(n, freedom).
+    """
+    M, target = whitened(base, beta, covariance, model)
+    return float(np.linalg.norm(M @ pi - target) ** 2)
 
 
 def _check_settings(m: Mechanism, trials: Sequence[Measurements], held_back: float, level: float,

@@ -99,8 +99,10 @@ def _summary(fit: Fit) -> str:
     if fit.outside:
         names = "; ".join(base.combinations[k] for k in fit.outside)
         lines.append(
-            "No physically consistent mechanism within the bounds has the values found of these base "
-            f"parameters, so that the data or the model of friction are in doubt: {names}."
+            "No physically consistent mechanism within the bounds explains the forces, so that the data, the "
+            "model or its friction are in doubt. The squared distance of the nearest one from all values "
+            f"found together is {fit.misfit:.3g}; for correct data it exceeds {fit.largest_misfit:.3g} with "
+            f"a probability of at most {100 * (1 - fit.level):.3g} %. Farthest are: {names}."
         )
     ratio = _held_back_ratio(fit)
     if ratio > WORSE:
