@@ -122,11 +122,14 @@ def test_help_of_a_command_has_examples_that_are_accepted(call, command, monkeyp
         assert function is app[command].default_command
 
 
-@pytest.mark.parametrize(("command", "names"), [("simulate", (*STEPPERS, *METHODS)), ("export", STEPPERS)])
-def test_help_names_every_integrator(command, names):
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [("simulate", (*STEPPERS, *METHODS)), ("export", STEPPERS), ("identify", STEPPERS)],
+)
+def test_help_names_the_integrators_that_are_accepted(command, names):
     parameters = app[command].assemble_argument_collection()
     (text,) = (a.parameter.help for a in parameters if "--integrator" in a.names)
-    assert set(names) <= set(re.findall(r"\w+", text))
+    assert set(names) == set(re.findall(r"\w+", text)) & {*STEPPERS, *METHODS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

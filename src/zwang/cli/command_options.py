@@ -44,6 +44,10 @@ Integrator = Annotated[
         "(error controlled); by default the model's own."
     ),
 ]
+FixedStepIntegrator = Annotated[
+    str | None,
+    Parameter(help=f"Integrator of fixed step: {', '.join(FIXED_STEP)}; by default the model's own."),
+]
 Spread = Annotated[
     float | None,
     Parameter(

@@ -10,10 +10,9 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Step, Strict, examples
+from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, examples
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of, parse_pairs
-from zwang.mechanism.options import FIXED_STEP
 from zwang.mechanism.report import Report
 
 Output = Annotated[
@@ -55,10 +54,7 @@ def export(
         str | None, Parameter(help="The prefix of all names in the code; by default that of the model.")
     ] = None,
     step: Step = None,
-    integrator: Annotated[
-        str | None,
-        Parameter(help=f"Integrator: {', '.join(FIXED_STEP)}; by default the model's."),
-    ] = None,
+    integrator: FixedStepIntegrator = None,
     stabilization: Annotated[
         Literal["projection", "baumgarte"] | None,
         Parameter(help="How the step keeps hard constraints satisfied; by default by projection."),

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.cli.application import app
-from zwang.cli.command_options import Base, Integrator, Model, Step, Strict, Values, examples
+from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, Values, examples
 from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
@@ -125,7 +125,7 @@ def identify(
     robust: Robust = False,
     method: Method = "forces",
     step: Step = None,
-    integrator: Integrator = None,
+    integrator: FixedStepIntegrator = None,
     window: Window = None,
     starts: Starts = None,
     ignore: Ignored = None,
