@@ -138,8 +138,8 @@ def coverage_line(name: str, base: str, repetitions: int, samples: int) -> None:
     seconds = (time.perf_counter() - began) / repetitions
     print(
         f"{name:10} {len(found.base):3d} base parameters   {samples} samples   condition "
-        f"{found.estimate.condition:5.1f}   within the intervals {100 * np.mean(inside):.2f} %   consistent "
-        f"{consistent} of {repetitions}   {seconds:.2f} s a fit",
+        f"{found.estimate.scaled_condition:5.1f}   within the intervals {100 * np.mean(inside):.2f} %   "
+        f"consistent {consistent} of {repetitions}   {seconds:.2f} s a fit",
         flush=True,
     )
 

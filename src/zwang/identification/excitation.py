@@ -61,9 +61,10 @@ DEFAULT_SPEED = 2.0  # of a joint without a velocity limit [rad/s or m/s]
 class Excitation:
     """A periodic motion that excites the base parameters, by the coefficients of its Fourier series.
 
-    condition: of the base regressor. random_condition: of the best of the 200 random motions from which the
-    search began. usage (4, nv): the largest fraction used of the limits of position, velocity, acceleration
-    and force. duration [s]: of one period.
+    condition: of the base regressor. scaled_condition: of the one with its columns scaled to unit length. The
+    report of a fit has both numbers of the measured motion. random_condition: the condition of the best of
+    the 200 random motions from which the search began. usage (4, nv): the largest fraction used of the limits
+    of position, velocity, acceleration and force. duration [s]: of one period.
     """
 
     mechanism: Mechanism
@@ -71,6 +72,7 @@ class Excitation:
     duration: float
     harmonics: int
     condition: float
+    scaled_condition: float
     random_condition: float
     usage: np.ndarray
 
@@ -156,7 +158,8 @@ def excitation(
     if z is None:
         raise SolveError("no motion within the limits was found; give larger limits, or another seed")
     best_random = min(map(search.condition, random))
-    return Excitation(m, z, duration, harmonics, search.condition(z), best_random, checked.usage(z) * margin)
+    conditions = search.condition(z), search.scaled_condition(z)
+    return Excitation(m, z, duration, harmonics, *conditions, best_random, checked.usage(z) * margin)
 
 
 def _searched(

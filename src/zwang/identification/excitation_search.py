@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from zwang.identification.base_parameters import BaseParameters
 from zwang.identification.fourier_series import FourierSeries
+from zwang.identification.linear_estimation import condition_number
 from zwang.identification.motor_forces import MotorForces
 from zwang.identification.regressor import CompiledRegressor
 
@@ -88,8 +89,12 @@ class Search:
 
     def condition(self, z: np.ndarray) -> float:
         """The condition number of the base regressor."""
-        s = np.linalg.svd(self.base_regressor(self.regressors(z)), compute_uv=False)
-        return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+        return condition_number(self.base_regressor(self.regressors(z)))
+
+    def scaled_condition(self, z: np.ndarray) -> float:
+        """The condition number of the base regressor with columns of unit length."""
+        W = self.base_regressor(self.regressors(z))
+        return condition_number(W / np.linalg.norm(W, axis=0))
 
     def criterion_of(self, z: np.ndarray) -> float:
         """The criterion without smoothing."""

@@ -254,8 +254,8 @@ def fit(
 def _misfit(
     base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, pi: np.ndarray
 ) -> float:
-    """|C^-1/2 (B pi - beta)|^2 of parameters pi that minimise it within their constraints. It is not more than
-    that of true parameters within them, which with estimated variances is n F(n, freedom).
+    """|C^-1/2 (B pi - beta)|^2 of parameters pi that minimise it within their constraints. That of true
+    parameters within them is not less, and with estimated variances is distributed as n F(n, freedom).
     """
     M, target = whitened(base, beta, covariance, model)
     return float(np.linalg.norm(M @ pi - target) ** 2)

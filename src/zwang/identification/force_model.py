@@ -30,6 +30,7 @@ from zwang.identification.bearing_loads import (
     load_of,
     nearest_parameters,
 )
+from zwang.identification.linear_estimation import chunks
 from zwang.identification.measurements import Measurements
 from zwang.identification.motor_forces import has_dry_friction
 from zwang.identification.parameters import OF_INVERSE_DYNAMICS, Parameter, parameters_of
@@ -45,8 +46,6 @@ LOAD_FRICTION, STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR = (
     "motor constant",
 )
 """The kinds of the parameters that are not linear in the equations."""
-
-CHUNK = 2000  # samples whose regressor is computed at a time, where only its product is needed
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,11 @@ class ForceModel:
 
     def at(self, samples: Measurements) -> SampledForces:
         """The forces at the states of samples, as a function of theta."""
-        Y = compiled_functions(self.mechanism, self.kinds).regressor(samples.q, samples.v, samples.a)
-        W = Y[..., list(self.linear.independent)]
+        regressor = compiled_functions(self.mechanism, self.kinds).regressor
+        W = np.empty((*samples.v.shape, len(self.linear)))
+        for part in chunks(len(W)):
+            Y = regressor(samples.q[part], samples.v[part], samples.a[part])
+            W[part] = Y[..., list(self.linear.independent)]
         held, values = self.held
         known = self._known(samples, held, values)
         B = None if self.closure is None else self.closure.transformation(samples.q)
@@ -139,8 +141,7 @@ class ForceModel:
         known = np.zeros(samples.v.shape)
         if held:
             regressor = compiled_functions(self.mechanism, held).regressor
-            for begin in range(0, len(known), CHUNK):
-                part = slice(begin, begin + CHUNK)
+            for part in chunks(len(known)):
                 known[part] = regressor(samples.q[part], samples.v[part], samples.a[part]) @ values
         return known
 

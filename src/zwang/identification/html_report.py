@@ -24,7 +24,7 @@ from zwang.identification.simulation import simulation_report
 from zwang.identification.simulation.simulation_fit import SimulationFit
 from zwang.mechanism.type_validation import validated_arguments
 
-POOR_CONDITION = 100.0  # of the base regressor, above which a better motion is worth planning
+POOR_CONDITION = 100.0  # of the scaled base regressor, above which a better motion is worth planning
 WORSE = 1.5  # ratio of the residuals held back to those of the fit that deserves a sentence
 
 
@@ -89,12 +89,13 @@ def _summary(fit: Fit) -> str:
         f"{len(base.parameters)} parameters. Of these, {counts['alone']} are found alone, "
         f"{counts['combined']} only in combinations with others, and {counts['invisible']} not at all.",
         f"Intervals have a probability of {100 * fit.level:g} %. The condition number of the base regressor "
-        f"is {fit.estimate.condition:.3g}.",
+        f"is {fit.estimate.condition:.3g}, and with its columns scaled to unit length "
+        f"{fit.estimate.scaled_condition:.3g}.",
     ]
-    if fit.estimate.condition > POOR_CONDITION:
+    if fit.estimate.scaled_condition > POOR_CONDITION:
         lines.append(
-            "The condition number is high, so that some intervals are wide; zw.identify.excitation plans a "
-            "motion that tells more."
+            "The condition number of the scaled columns is high, so that some intervals are wide; "
+            "zw.identify.excitation plans a motion that tells more."
         )
     if fit.outside:
         names = "; ".join(base.combinations[k] for k in fit.outside)

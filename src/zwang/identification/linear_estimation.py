@@ -4,11 +4,13 @@ The rows of all samples are whitened joint by joint. Errors of measured forces a
 data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
 autocorrelation time of the joint's residuals, T = 1 + 2 sum_k rho_k up to the first rho_k <= 0 (Sokal 1997).
 Sources: Swevers et al. (1997) for weighting by joint; Huber, Robust Statistics (1981), Section
-7.6; Golub, Van Loan, SIAM J. Numerical Analysis 17 (1980) 883 for total least squares.
+7.6; Golub, Van Loan, SIAM J. Numerical Analysis 17 (1980) 883 for total least squares; Demmel et al., SIAM J.
+Scientific Computing 34 (2012) A206 for the QR factorisation of a tall matrix by blocks of rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,13 +29,16 @@ MAD = 1.4826  # standard deviation of a normal distribution by its median absolu
 EXACT = 1e-8  # of the measured forces, the smallest standard deviation of their errors
 ROUNDS = 50  # of reweighting at most
 WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not tell the base parameters
+CHUNK = 2000  # samples whose rows are computed or factorised at a time
 
 
 @dataclass(frozen=True)
 class LinearEstimate:
     """beta (n,) with its covariance (n, n); standard deviation of the force errors by joint (nv,) [N m, N];
-    autocorrelation times by joint (nv,) [samples]; condition number of the scaled regressor; weights by joint
-    (nv,) of the residuals that beta minimises. pi: with priors, the parameters of which beta consists.
+    autocorrelation times by joint (nv,) [samples]; condition numbers of the regressor as it is, which
+    `zw.identify.excitation` minimises, and with its columns scaled to unit length, which does not depend on
+    the units of the parameters; weights by joint (nv,) of the residuals that beta minimises. pi: with priors,
+    the parameters of which beta consists.
     """
 
     beta: np.ndarray
@@ -41,6 +46,7 @@ class LinearEstimate:
     noise: np.ndarray
     correlation: np.ndarray
     condition: float
+    scaled_condition: float
     weights: np.ndarray
     pi: np.ndarray | None = None
 
@@ -59,51 +65,75 @@ def estimate(
     several trials. Raises SolveError where the data do not tell all base parameters.
     """
     n = W.shape[-1]
-    scale = np.linalg.norm(W.reshape(-1, n), axis=0)
-    condition = check_excitation(W.reshape(-1, n), scale, names)
-    A = W / scale
+    scale = np.sqrt(sum(np.einsum("tji,tji->i", W[part], W[part]) for part in chunks(len(W))))
+    conditions = check_excitation(W, scale, names)
     if estimator == "total":
-        return _total(A, tau, scale, condition, lengths)
+        return _total(W / scale, tau, scale, conditions, lengths)
     weights = np.ones(tau.shape[1])
     robust = np.ones(tau.shape)
-    x = _least_squares(A, tau, weights, robust)
+    x = _least_squares(W, scale, tau, weights, robust)
     for _ in range(ROUNDS if loss == "huber" else int(estimator == "weighted")):
-        residual = tau - A @ x
+        residual = tau - W @ (x / scale)
         if estimator == "weighted":
             weights = 1 / error_deviations(residual, tau, n, loss)
         if loss == "huber":
             robust = robust_weights(residual / error_deviations(residual, tau, n, loss))
-        before, x = x, _least_squares(A, tau, weights, robust)
+        before, x = x, _least_squares(W, scale, tau, weights, robust)
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
-    residual = tau - A @ x
+    residual = tau - W @ (x / scale)
     noise, correlation = error_deviations(residual, tau, n, loss), autocorrelation_times(residual, lengths)
-    covariance = _sandwich(A, residual, weights, noise, correlation, loss)
+    covariance = _sandwich(W, scale, residual, weights, noise, correlation, loss)
     return LinearEstimate(
-        x / scale, covariance / np.outer(scale, scale), noise, correlation, condition, weights
+        x / scale, covariance / np.outer(scale, scale), noise, correlation, *conditions, weights
     )
 
 
-def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -> float:
-    """The condition number of W with columns of unit length. Raises SolveError where it is too large."""
-    still = [name for name, size in zip(names, scale, strict=True) if not size > 0]
-    if len(W) < 2 * len(scale):
+def chunks(count: int) -> Iterator[slice]:
+    """The samples in parts of `CHUNK`, so that memory is needed for the rows of few of them."""
+    return (slice(begin, begin + CHUNK) for begin in range(0, count, CHUNK))
+
+
+def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    """R (n, n) of the QR factorisation of the matrix of all blocks (rows, n), one below the other."""
+    R: np.ndarray | None = None
+    for block in blocks:
+        R = np.asarray(np.linalg.qr(block if R is None else np.vstack([R, block]), mode="r"))
+    assert R is not None
+    return R
+
+
+def condition_number(W: np.ndarray) -> float:
+    """The ratio of the largest and the smallest singular value of W."""
+    s = np.linalg.svd(W, compute_uv=False)
+    return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+
+
+def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -> tuple[float, float]:
+    """The condition numbers of W (N, nv, n), and with its columns scaled to unit length, by their lengths
+    (n,). Raises SolveError where the latter is too large.
+    """
+    still, n = [name for name, size in zip(names, scale, strict=True) if not size > 0], len(scale)
+    rows = W.shape[0] * W.shape[1]
+    if rows < 2 * n:
         raise SolveError(
-            f"{len(W)} measured forces are too few for {len(scale)} base parameters; give at least "
-            f"{2 * len(scale)}, better a hundred times as many"
+            f"{rows} measured forces are too few for {n} base parameters; give at least "
+            f"{2 * n}, better a hundred times as many"
         )
     if still:
         raise SolveError(f"the motion does not excite {', '.join(still[:3])}; plan one with "
                          "zw.identify.excitation")  # fmt: skip
-    _, s, Vt = np.linalg.svd(np.linalg.qr(W / scale, mode="r"))
-    condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+    R = triangular_factor((W[part] / scale).reshape(-1, n) for part in chunks(len(W)))
+    condition = condition_number(R)
     if condition > WORST_CONDITION:
-        weak = [names[i] for i in np.argsort(-np.abs(Vt[-1]))[:3]]
+        weakest = np.linalg.svd(R)[2][-1]
+        weak = [names[i] for i in np.argsort(-np.abs(weakest))[:3]]
         raise SolveError(
-            f"the motion cannot tell apart {'; '.join(weak)}: the condition number of the base regressor is "
-            f"{condition:.1e}; move all joints, also at the same time: zw.identify.excitation plans a motion"
+            f"the motion cannot tell apart {'; '.join(weak)}: the condition number of the base regressor "
+            f"with columns of unit length is {condition:.1e}; move all joints, also at the same time: "
+            "zw.identify.excitation plans a motion"
         )
-    return condition
+    return condition_number(R * scale), condition
 
 
 def autocorrelation_times(residual: np.ndarray, lengths: tuple[int, ...] = ()) -> np.ndarray:
@@ -129,10 +159,17 @@ def robust_weights(residual: np.ndarray) -> np.ndarray:
     return np.sqrt(np.minimum(1, HUBER / np.maximum(np.abs(residual), 1e-300)))
 
 
-def _least_squares(A: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: np.ndarray) -> np.ndarray:
-    rows = (weights * robust)[..., None] * A
-    columns = np.column_stack([rows.reshape(-1, A.shape[-1]), (weights * robust * tau).ravel()])
-    R = np.asarray(np.linalg.qr(columns, mode="r"))
+def _least_squares(
+    W: np.ndarray, scale: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: np.ndarray
+) -> np.ndarray:
+    """x (n,) of the least weighted residuals of tau = W (x / scale)."""
+
+    def columns(part: slice) -> np.ndarray:
+        factor = weights * robust[part]
+        rows = factor[..., None] * (W[part] / scale)
+        return np.column_stack([rows.reshape(-1, len(scale)), (factor * tau[part]).ravel()])
+
+    R = triangular_factor(map(columns, chunks(len(W))))
     return solve_triangular(R[:-1, :-1], R[:-1, -1])
 
 
@@ -148,9 +185,10 @@ def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) 
     return np.maximum(size, EXACT * max(float(np.sqrt(np.mean(tau**2))), 1e-300))
 
 
-def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: np.ndarray,
+def _sandwich(W: np.ndarray, scale: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: np.ndarray,
               correlation: np.ndarray, loss: Loss) -> np.ndarray:  # fmt: skip
-    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 sigma_j^2 T_j A_j^T A_j.
+    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 sigma_j^2 T_j A_j^T A_j of the scaled
+    columns A = W / scale.
 
     For Huber's loss sigma^2 is replaced by E psi^2 / (E psi')^2 (Huber 1981, Section 7.6).
     """
@@ -159,7 +197,7 @@ def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: n
         size = residual / noise
         psi = np.clip(size, -HUBER, HUBER)
         variance = variance * (psi**2).mean(axis=0) / (np.abs(size) <= HUBER).mean(axis=0) ** 2
-    parts = np.einsum("tji,tjk->jik", A, A, optimize=True)
+    parts = [W[:, j].T @ W[:, j] / np.outer(scale, scale) for j in range(W.shape[1])]
     H = np.einsum("j,jik->ik", weights**2, parts)
     G = np.einsum("j,jik->ik", weights**4 * variance * correlation, parts)
     inverse = np.linalg.inv(H)
@@ -167,8 +205,8 @@ def _sandwich(A: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: n
     return (covariance + covariance.T) / 2
 
 
-def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float, lengths: tuple[int, ...]
-           ) -> LinearEstimate:  # fmt: skip
+def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[float, float],
+           lengths: tuple[int, ...]) -> LinearEstimate:  # fmt: skip
     """Total least squares on [A tau], each joint's rows whitened, each column scaled to the length of tau.
 
     The errors of every column are taken to be as large, relative to the column, as those of tau.
@@ -196,4 +234,4 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, condition: float, 
     correlation = autocorrelation_times(residual, lengths)
     covariance = covariance * float(correlation.max()) * np.outer(back, back)
     noise = error_deviations(residual, tau, n, "linear")
-    return LinearEstimate(beta, covariance, noise, correlation, condition, 1 / noise)
+    return LinearEstimate(beta, covariance, noise, correlation, *conditions, 1 / noise)

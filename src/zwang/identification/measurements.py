@@ -27,6 +27,7 @@ COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
 LONGEST_INTERVAL = 2.5  # of neighbouring samples, by the median; longer ones are gaps, without interpolation
 PERIODS = 3  # of the cutoff at each end that the filter affects
 ORDER = 4  # of the Butterworth filter; zero-phase filtering doubles it
+COLUMNS = 16  # that are filtered at a time, with several times their memory
 
 
 @dataclass(frozen=True)
@@ -364,7 +365,11 @@ def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,
 
 def _low_pass(x: np.ndarray, cutoff: float, step: float) -> np.ndarray:
     """x (N, ...) after a Butterworth filter, forwards and backwards."""
-    return sosfiltfilt(butter(ORDER, cutoff, fs=1 / step, output="sos"), x, axis=0)
+    filtered, sections = np.empty((len(x), x[0].size)), butter(ORDER, cutoff, fs=1 / step, output="sos")
+    for begin in range(0, filtered.shape[1], COLUMNS):
+        part = slice(begin, begin + COLUMNS)
+        filtered[:, part] = sosfiltfilt(sections, x.reshape(filtered.shape)[:, part], axis=0)
+    return filtered.reshape(x.shape)
 
 
 def _continuous(m: Mechanism, q: np.ndarray) -> np.ndarray:

@@ -1,0 +1,73 @@
+"""Least squares by blocks of rows, its condition numbers, and those of planned motions."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.signal import butter, sosfiltfilt
+
+import zwang as zw
+from zwang.identification.linear_estimation import CHUNK, estimate
+from zwang.mechanism.samples import double_pendulum
+
+
+def random_problem(samples: int, joints: int = 3, columns: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """W (samples, joints, columns), with columns of very different lengths, and tau with errors."""
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(samples, joints, columns)) * np.logspace(-3, 3, columns)
+    return W, W @ (1 / np.logspace(-3, 3, columns)) + rng.normal(size=(samples, joints))
+
+
+def test_many_blocks_of_rows_give_numpys_least_squares_and_condition_numbers():
+    W, tau = random_problem(2 * CHUNK + 500)
+    names = tuple(map(str, range(W.shape[2])))
+    found, rows = estimate(W, tau, "ordinary", "linear", names), W.reshape(-1, W.shape[2])
+    np.testing.assert_allclose(found.beta, np.linalg.lstsq(rows, tau.ravel(), rcond=None)[0], rtol=1e-9)
+    assert found.condition == pytest.approx(np.linalg.cond(rows), rel=1e-6)
+    scaled = rows / np.linalg.norm(rows, axis=0)
+    assert found.scaled_condition == pytest.approx(np.linalg.cond(scaled), rel=1e-9)
+    # independent errors of variance 1: C = (W^T W)^-1
+    expected = np.sqrt(np.diag(np.linalg.inv(scaled.T @ scaled))) / np.linalg.norm(rows, axis=0)
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), expected, rtol=0.1)
+
+
+def test_the_memory_of_an_estimate_is_small_beside_the_regressor():
+    W, tau = random_problem(40_000)
+    tracemalloc.start()
+    estimate(W, tau, "weighted", "linear", tuple(map(str, range(W.shape[2]))))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < W.nbytes / 2
+
+
+def test_many_columns_are_filtered_as_by_scipy():
+    x = np.random.default_rng(0).normal(size=(400, 3, 15))
+    samples = zw.identify.Measurements(np.arange(400) * 0.01, *np.zeros((4, 400, 1)), cutoff=10.0)
+    expected = sosfiltfilt(butter(4, 10.0, fs=100.0, output="sos"), x, axis=0)
+    np.testing.assert_array_equal(samples.filtered(x), expected[samples.inner])
+
+
+def test_planned_and_measured_motions_have_the_same_condition_numbers():
+    m = double_pendulum(m1=2.0, m2=3.0, l1=0.5, l2=0.7)
+    kinds = ("inertia", "damping")
+    planned = zw.identify.excitation(m, kinds=kinds, harmonics=3, starts=2, perturbations=0)
+    t = np.arange(1000) * 0.01
+    q, v, a = planned.motion(t)
+    tau = zw.compile(m).inverse_dynamics(q, v, a) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    fit = zw.identify.fit(m, zw.identify.Measurements(t, q, v, a, tau), kinds=kinds, held_back=0)
+    Y = zw.identify.regressor(m, q, v, a, kinds=kinds)[..., list(fit.base.independent)].reshape(
+        -1, len(fit.base)
+    )
+    for W, measured, plan in (
+        (Y, fit.estimate.condition, planned.condition),
+        (Y / np.linalg.norm(Y, axis=0), fit.estimate.scaled_condition, planned.scaled_condition),
+    ):
+        assert measured == pytest.approx(np.linalg.cond(W), rel=1e-6) and plan == pytest.approx(
+            measured, rel=1e-3
+        )
+    numbers = fit.estimate.condition, fit.estimate.scaled_condition
+    assert "is {:.3g}, and with its columns scaled to unit length {:.3g}.".format(*numbers) in str(
+        zw.identify.report(fit)
+    )
