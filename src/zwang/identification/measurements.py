@@ -22,6 +22,9 @@ from zwang.mechanism.type_validation import short_repr, validated_arguments
 LEAST_SAMPLES = 20  # of a record; a fit needs more, depending on its parameters
 UNEVEN = 0.01  # relative deviation of sampling intervals, or of times by the interval, that counts as even
 STILL = 1e-4  # range of a coordinate [rad or m] below which its joint never moves
+NOISE = 0.01  # largest range [rad or m] of a coordinate that may be nothing but noise
+CERTAIN = 4  # standard deviations of a ratio of variances within which noise is recognised
+SWEPT = 1.5  # of the standard deviation of noise, displacement in one interval that is a motion
 DEGREES = 180 / np.pi
 COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
 LONGEST_INTERVAL = 2.5  # of neighbouring samples, by the median; longer ones are gaps, without interpolation
@@ -165,9 +168,9 @@ def measurements(
     check_units: whether to reject magnitudes that indicate wrong units.
 
     Raises ShapeError and StateError that name the joint and the sample: values that are not finite, too few
-    samples, time that does not increase or is unevenly spaced, joints that never move, angles that jump by 2
-    pi, degrees for radians, velocities that are not the derivative of the coordinates, torques far from those
-    of the model.
+    samples, time that does not increase or is unevenly spaced, joints that do not move but for noise of q,
+    angles that jump by 2 pi, degrees for radians, given velocities that are not the derivative of the
+    coordinates, torques far from those of the model.
     Source: Gautier, IEEE ICRA 1997, 1922 (filtering of the data and of the regressor).
     """
     m = validation.numeric_mechanism(mechanism)
@@ -178,14 +181,15 @@ def measurements(
     given = {name: _finite(x, (n, m.nv), name, m.speed_names)
              for name, x in (("v", v), ("a", a)) if x is not None}  # fmt: skip
     _check_time(t, even=len(given) < 2 or cutoff is not None)
-    _check_motion(m, coordinates)
+    _check_motion(m, t, coordinates, given.get("v"))
     if check_units:
         _check_angles(m, t, coordinates)
     check_unwrapped(m, coordinates)
     t, coordinates, forces, given = _without_delay(t, coordinates, forces, given, delay)
     record = _differentiated(m, t, coordinates, forces, given, cutoff)
     if check_units:
-        _check_velocities(m, record)
+        if "v" in given:
+            _check_velocities(m, record)
         _check_forces(m, record)
     return record
 
@@ -249,15 +253,37 @@ def is_even(t: np.ndarray) -> bool:
     return not (((np.abs(np.diff(t) - h) > UNEVEN * h) & (away[1:] | away[:-1])).any())
 
 
-def _check_motion(m: Mechanism, q: np.ndarray) -> None:
-    """Raises StateError for joints that never move."""
-    ranges = np.ptp(q, axis=0)
-    still = [j.name for j in m.joints if not (ranges[j.q] > STILL).any()]
+def _check_motion(m: Mechanism, t: np.ndarray, q: np.ndarray, v: np.ndarray | None) -> None:
+    """Raises StateError for joints that never move. v: the given velocities (N, nv)."""
+    ranges, size = np.ptp(q, axis=0), np.std(q, axis=0)
+    noisy = _is_noise(q)
+    if v is not None:  # a motion between the samples, too fast for them, is none of noise
+        swept = np.sqrt(np.mean(v**2, axis=0)) * np.median(np.diff(t))
+        for joint in m.joints:
+            noisy[joint.q] &= swept[joint.v].max() <= SWEPT * size[joint.q].max()
+    still = [j for j in m.joints if (noisy | (ranges <= STILL))[j.q].all()]
     if still:
+        largest = max(float(ranges[joint.q].max()) for joint in still)
         raise StateError(
-            f"joints {', '.join(map(repr, still))} never move (range below {STILL:g}); give a motion of "
-            "these joints too, or replace them by zw.Fixed in the mechanism"
+            f"joints {', '.join(repr(joint.name) for joint in still)} never move: their coordinates range "
+            f"over at most {largest:.2g}, which is below {STILL:g} or the noise of q; give a motion of these "
+            "joints too, or fix them by zw.identify.with_fixed_joints (zwang identify --fix)"
         )
+
+
+def _is_noise(q: np.ndarray) -> np.ndarray:
+    """Which coordinates (nq,) of q (N, nq) are constant but for small errors that are independent of each
+    other. Those of the variance s^2 give second differences of the variance 6 s^2 (von Neumann 1941), with
+    the standard deviation sqrt(1.9 / N) of the ratio, and means of n of them have the variance s^2 / n. A
+    motion has smaller differences, unless there are fewer than five samples for each of its periods, and
+    larger means, unless it is much smaller than the errors.
+    """
+    variance, count = np.mean(np.diff(q, 2, axis=0) ** 2, axis=0) / 6, int(np.sqrt(len(q)))
+    blocks = q[: len(q) // count * count].reshape(-1, count, q.shape[1])
+    is_fast = np.var(q, axis=0) <= (1 + CERTAIN * np.sqrt(1.9 / len(q))) * variance
+    largest = (1 + CERTAIN * np.sqrt(2 / len(blocks))) * variance / count
+    is_steady = np.var(blocks.mean(axis=1), axis=0) <= largest
+    return (np.ptp(q, axis=0) <= NOISE) & is_fast & is_steady
 
 
 def _check_angles(m: Mechanism, t: np.ndarray, q: np.ndarray) -> None:
@@ -425,5 +451,6 @@ def _check_forces(m: Mechanism, record: Measurements) -> None:
     if not 0.01 < ratio < 100:
         raise StateError(
             f"tau is {ratio:.3g} times as large as the forces of the model, root mean squares; give N m and "
-            "N (currents times torque constants and gear ratios), or check_units=False"
+            "N (currents times torque constants and gear ratios), a cutoff= where a is differentiated from "
+            "noisy coordinates, or check_units=False"
         )
