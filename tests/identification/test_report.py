@@ -150,6 +150,8 @@ def test_the_command_fits_several_files(call, tmp_path):
     )
     status, text = call("data.csv", "noted.csv", "--kind", "inertia", "--ignore", "note")
     assert status == 0 and "2400 samples of 2 trials" in " ".join(text.split())
+    status, text = call("data.csv", "noted.csv", "--kind", "inertia", "--ignore", "not")
+    assert status == 1 and "--ignore not names no column. Did you mean 'note'" in " ".join(text.split())
     status, text = call("data.csv", "noted.csv", "--method", "simulation", "--kind", "damping",
                         "--ignore", "note")  # fmt: skip
     assert status == 0 and "by simulation of 58 windows of 50 samples" in " ".join(text.split())
@@ -313,7 +315,7 @@ def test_files_are_read_strictly(tmp_path):
         ("\n", "\nx,1,2,3,4,5,6,7,8\n", "line 2: 'time' is 'x', which is no number"),
         ("\n", "\n1,2\n", "line 2 has 2 values; the header has 9 columns"),
         ("time,", "tau_shoulder_,", "column 'tau_shoulder_' is unknown"),
-        ("time,", ",", "column '' is unknown. pandas writes no such column with to_csv(..., index=False)"),
+        ("time,", ",", "column 1 of 9 has no name; pandas writes no such column with to_csv("),
         ("v_elbow", "switch", "column 'switch' is unknown. Leave it out by ignore=['switch']"),
         ("time,", "# time,", "line 1 is a comment, '# time'; leave such lines out (numpy.savetxt writes"),
         ("\n", "\n# 7 V\n", "line 2 is a comment, '# 7 V'; leave such lines out"),
@@ -323,6 +325,24 @@ def test_files_are_read_strictly(tmp_path):
         path.write_text(text.replace(old, new, 1))
         with pytest.raises(LoadError, match=re.escape(message)):
             zw.identify.read_csv(MODEL, path)
+    path.write_text(text)
+    message = re.escape("ignore=['v_elbw'] names no column. Did you mean 'v_elbow'")
+    with pytest.raises(LoadError, match=message):
+        zw.identify.read_csv(MODEL, path, ignore=["v_elbw"])
+    for other, message in (
+        (text.replace(",", " "), "line 1: the columns are separated by spaces, 'time q_shoulder"),
+        (text.replace(",", "|"), "line 1: the columns are separated by vertical bars"),
+        (text.replace("\n", ",\n"), "column 10 of 10 has no name; leave out separators at the ends of lines"),
+        (text.replace("\n", ",,\n"), "line 1: columns 10, 11 of 11 have no names"),
+        ("\n".join(x + "," * (k > 0) for k, x in enumerate(text.splitlines())),
+         "line 2 has 10 values; the header has 9 columns, and the line ends with a separator"),
+        ("% of Monday\n" + text, "line 1 is a comment, '% of Monday'; leave such lines out"),
+    ):  # fmt: skip
+        path.write_text(other)
+        with pytest.raises(LoadError, match=re.escape(message)):
+            zw.identify.read_csv(MODEL, path)
+    path.write_text(text.replace("\n", ",\n"))
+    np.testing.assert_array_equal(zw.identify.read_csv(MODEL, path, ignore=[""]).tau, data.tau)
     write_csv(path, data, ("q", "v"))
     with pytest.raises(LoadError, match="there is no column 'tau_shoulder'"):
         zw.identify.read_csv(MODEL, path)

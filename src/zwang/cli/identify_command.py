@@ -17,6 +17,7 @@ from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
 from zwang.errors import FormatError, LoadError, StateError, visible
+from zwang.identification.sample_files import check_ignored, column_names
 
 Kind = Literal["inertia", "armature", "damping", "friction", "offset", "stiffness"]
 
@@ -161,10 +162,10 @@ def identify(
         _check_writable(whole, write, out_file, kinds, strict)
     trials = [
         zw.identify.read_csv(
-            m, path, cutoff=cutoff, delay=delay, check_units=check_units,
-            ignore=[*(ignore or ()), *_columns_without(original, m)], fixed=_fixed_coordinates(original, m),
+            m, path, cutoff=cutoff, delay=delay, check_units=check_units, ignore=ignored,
+            fixed=_fixed_coordinates(original, m),
         )
-        for path in data
+        for path, ignored in _ignored_columns(data, ignore or (), _columns_without(original, m))
     ]  # fmt: skip
     loss = "huber" if robust else "linear"
     if method == "forces":
@@ -219,6 +220,19 @@ def _columns_without(m: zw.Mechanism, part: zw.Mechanism) -> list[str]:
     kept = {*part.coordinate_names, *part.speed_names}
     names = dict.fromkeys((*m.coordinate_names, *m.speed_names))
     return [f"{kind}_{name}" for kind in ("q", "v", "a", "tau") for name in names if name not in kept]
+
+
+def _ignored_columns(data: Sequence[Path], named: Sequence[str], others: Sequence[str]
+                     ) -> list[tuple[Path, list[str]]]:  # fmt: skip
+    """Each file with its columns that are not read: those named, which are in one of the files at least, and
+    the others.
+    """
+    columns = [column_names(path) for path in data]
+    every = list(dict.fromkeys(name for names in columns for name in names))
+    check_ignored(named, every, ", ".join(map(str, data)))
+    left_out = {*named, *others}
+    return [(path, [name for name in names if name in left_out])
+            for path, names in zip(data, columns, strict=True)]  # fmt: skip
 
 
 def _default_kinds(method: str, out_file: Path | None) -> tuple[Kind, ...]:
