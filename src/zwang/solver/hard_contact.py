@@ -41,6 +41,7 @@ from zwang.scalar import (
     sqrt,
     where,
     while_loop,
+    without_derivatives,
 )
 from zwang.solver.solution import SMALLEST_SCALE
 
@@ -457,8 +458,8 @@ def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactPr
     triangle = [(i, j) for i, j in whole if j <= i]
 
     def root_of(diagonal: Any) -> Any:
-        """1 / D, which is infinite where G overflows."""
-        return sqrt(where(diagonal > 0, diagonal, 1.0))
+        """1 / D, infinite where G overflows. A constant: the solution does not depend on it."""
+        return without_derivatives(lambda x: sqrt(where(x > 0, x, 1.0)), diagonal)
 
     def factors(k: Any, carry: Any) -> Any:
         scale, lower, upper, disc = carry
