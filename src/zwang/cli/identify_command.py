@@ -160,13 +160,10 @@ def identify(
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
-    trials = [
-        zw.identify.read_csv(
-            m, path, cutoff=cutoff, delay=delay, check_units=check_units, ignore=ignored,
-            fixed=_fixed_coordinates(original, m),
-        )
-        for path, ignored in _ignored_columns(data, ignore or (), _columns_without(original, m))
-    ]  # fmt: skip
+    files = _ignored_columns(data, ignore or (), _columns_without(original, m))
+    options = {"cutoff": cutoff, "delay": delay, "check_units": check_units}
+    fixed = _fixed_coordinates(original, m)
+    trials = [zw.identify.read_csv(m, path, ignore=x, fixed=fixed, **options) for path, x in files]
     loss = "huber" if robust else "linear"
     if method == "forces":
         found = zw.identify.fit(

@@ -56,7 +56,7 @@ def assemble_state(
     redundant. held: coordinates that keep their value in q, and velocities that keep theirs; they are further
     rows.
     Raises SolveError, naming the constraint with the largest violation, if the mechanism cannot be assembled
-    from q, and ContradictionError if no velocities satisfy all constraints.
+    from q, and InconsistentConstraintsError if no velocities satisfy all constraints.
     """
     q = start = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
     v = np.zeros(mechanism.nv) if v is None else np.array(v, dtype=float)

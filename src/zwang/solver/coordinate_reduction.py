@@ -67,8 +67,8 @@ def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     """The accelerations that satisfy hard equalities, by Gauss-Jordan elimination.
 
     S (m, n): the independent accelerations z = S a, by default selected by the elimination. On floats it
-    raises DependentSpeedsError for dependent z, and ContradictionError, naming the constraints, for
-    inconsistent rows; on other scalars the result reports both.
+    raises DependentVelocitiesError for dependent z, and InconsistentConstraintsError, naming the constraints,
+    for inconsistent rows; on other scalars the result reports both.
     """
     A, b, violation = _scaled_rows(rows)
     pivots = (STRONG_PIVOT, maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(violation)))

@@ -53,10 +53,10 @@ def solve(
     solver: "newton", "conjugate" or "projected" (floats only), for the soft rows. start: initial
     accelerations (nv,), or a `WarmStart`, the row status of a similar problem, which only Newton's method
     with soft rows uses. independent: coordinate reduction of the hard equalities (R = 0) by these
-    independent velocities; None computes constraint forces instead. step: how it closes hard contacts; None
-    where a is a change of the velocity, as in impacts. Raises UnknownNameError for the solver
-    and, on floats, ContradictionError, naming the constraints, for hard equalities that contradict each
-    other, and DependentSpeedsError for dependent independent velocities. On other scalars the solution
+    independent velocities; None computes constraint forces instead. step: how hard contacts close within a
+    step; None where a is a change of the velocity, as in impacts. Raises UnknownNameError for the solver and,
+    on floats, InconsistentConstraintsError, naming the constraints, for hard equalities that contradict each
+    other, and DependentVelocitiesError for dependent independent velocities. On other scalars the solution
     reports the last two.
     """
     if solver not in SOLVERS:
@@ -74,10 +74,7 @@ def solve(
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     if equalities and independent is not None:
         return solve_reduced(
-            problem,
-            rows,
-            independent.S,
-            lambda *reduced: solve(*reduced, solver=solver, step=step),
+            problem, rows, independent.S, lambda *reduced: solve(*reduced, solver=solver, step=step)
         )
     if len(equalities) == len(rows) and not rows.row_groups:
         return checked(problem, rows, solve_multipliers(problem, rows))
