@@ -84,7 +84,7 @@ SHAPE = r" \((?:[^():]|\([^():]*\))*\)(?: or \([^():]*\))?| \[[^\[\]:]*\]"  # of
 NAME = rf"[A-Za-z]\w*(?:{SHAPE})*"
 ARGUMENTS = re.compile(rf"(?:^|(?<=\. )|(?<=\n))({NAME}(?:, {NAME})*): ")
 SENTENCES = re.compile(r"\n(?=(?:Raises|Returns|Warns|Source:) )")
-MARKUP = re.compile(r"([*\\]|(?<!^)\||(?<=\w)_(?!\w))", re.MULTILINE)
+MARKUP = re.compile(r"([*\\|]|(?<=\w)_(?!\w))")
 
 
 def _plain_text(app, what, name, obj, options, lines):
