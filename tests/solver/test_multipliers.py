@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from tests.solver.null_space import null_space_reduction
 from tests.solver.random_problems import random_problem
+from zwang.algebra.dual_control_flow import Tangent, tangents
 from zwang.constraint.rows import rows_of_kind
 from zwang.errors import InconsistentConstraintsError, SolveError
+from zwang.solver.linearised import TO_BE_FOUND
 from zwang.solver.solve import solve
 
 
@@ -33,6 +35,72 @@ def test_redundant_rows_are_solved_as_by_the_singular_value_decomposition(seed, 
     if not redundant:
         own = expected.force(problem, a)
         assert np.abs(found.force - own).max() <= 1e-9 * np.abs(own).max()
+
+
+def tangent(x, dx):
+    return np.frompyfunc(Tangent, 2, 1)(x, dx)
+
+
+def accelerations_and_forces(problem, M, a_free, J, aref, redundant):
+    """(values, derivatives) of the accelerations and the forces of the rows J a = aref, of which the first
+    ones come twice; M, a_free, J, aref: pairs of values and derivatives.
+    """
+    again = [np.concatenate([x, x[:redundant]]) for x in (*J, *aref)]
+    inverse_weight = np.einsum("ij,ji->i", again[0], np.linalg.solve(M[0], again[0].T))
+    rows = rows_of_kind(
+        ("loop",) * len(again[0]), "equality", again[0], again[2], inverse_weight=inverse_weight
+    )
+    with tangents():
+        problem = problem._replace(M=tangent(*M), a_free=tangent(*a_free))
+        rows = rows.replaced(J=tangent(*again[:2]), aref=tangent(*again[2:]))
+        found = solve(problem, rows, start=TO_BE_FOUND)
+    parts = [([y.value for y in x], [y.derivative for y in x]) for x in (found.acceleration, found.force)]
+    return found.converged, [np.array(x, float) for x in parts]
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("redundant", [0, 2])
+def test_derivatives_are_those_of_the_equations_also_where_no_force_acts(loaded, redundant, count=3):
+    for seed in range(20):
+        problem, _ = random_problem(seed)
+        rng, n = np.random.default_rng(seed), 6
+        J, dM, dJ = rng.normal(size=(count, n)), rng.normal(size=(n, n)), rng.normal(size=(count, n))
+        da_free, db, dM = rng.normal(size=n), rng.normal(size=count), dM + dM.T
+        aref = J @ problem.a_free + (rng.normal(size=count) if loaded else 0)
+        converged, (a, f) = accelerations_and_forces(
+            problem, (problem.M, dM), (problem.a_free, da_free), (J, dJ), (aref, db), redundant
+        )
+        total = f[:, :count].copy()
+        total[:, :redundant] += f[:, count:]
+        kkt = np.block([[problem.M, -J.T], [J, np.zeros((count, count))]])
+        residual = dJ.T @ total[0] + problem.M @ da_free - dM @ (a[0] - problem.a_free)
+        expected = np.linalg.solve(kkt, np.concatenate([residual, db - dJ @ a[0]]))
+        size = np.abs(expected).max()
+        assert converged
+        assert np.abs(a[1] - expected[:n]).max() <= 1e-10 * size
+        assert np.abs(total[1] - expected[n:]).max() <= 1e-9 * size
+
+
+def test_derivatives_along_which_redundant_rows_contradict_each_other_are_linear():
+    problem, _ = random_problem(3)
+    rng = np.random.default_rng(3)
+    J, zero = rng.normal(size=(2, 6)), np.zeros(6)
+    aref = J @ problem.a_free + 1
+    rows, b = np.concatenate([J, J[:1]]), np.concatenate([aref, aref[:1]])
+
+    def derivatives(dJ):
+        converged, (a, f) = accelerations_and_forces(
+            problem, (problem.M, np.zeros((6, 6))), (problem.a_free, zero), (rows, dJ), (b, np.zeros(3)), 0
+        )
+        assert converged
+        return a[1], f[1]
+
+    first, third = np.zeros((3, 6)), np.zeros((3, 6))
+    first[0] = third[2] = rng.normal(size=6)
+    # each one alone makes the rows contradict each other, and both together do not
+    parts, both = [derivatives(dJ) for dJ in (first, third)], derivatives(first + third)
+    for k in range(2):
+        assert np.abs(parts[0][k] + parts[1][k] - both[k]).max() <= 1e-8 * np.abs(both[k]).max()
 
 
 def test_rows_that_are_not_finite_are_named():

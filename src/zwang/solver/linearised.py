@@ -62,7 +62,7 @@ def linearised(problem: GaussProblem, rows: Rows, known: KnownSolution) -> Solut
     """
     unilateral = [hard and kind != "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)]
     if all(rows.hard) and not any(unilateral) and not rows.row_groups:
-        return solve_multipliers(problem, rows)
+        return solve_multipliers(problem, rows, tangents=True)
     if known.acceleration is None or any(unilateral) or any(group.hard for group in rows.row_groups):
         return solve_hard_rows(problem, rows, tangents=True)
     if not any(rows.hard):
@@ -87,7 +87,7 @@ def _with_hard_equalities(problem: GaussProblem, rows: Rows, known: KnownSolutio
     direction = linear.primal.newton_direction(linear.y, linear.gradient, linear.force_law)
     hessian = linear.primal.dense_hessian(linear.y, linear.force_law)
     reduced = GaussProblem(hessian, known.acceleration + direction, tuple(range(-1, len(hessian) - 1)))
-    found = solve_multipliers(reduced, rows.select(equalities))
+    found = solve_multipliers(reduced, rows.select(equalities), tangents=True)
     soft = linear.primal.forces(found.acceleration)
     forces = zeros(len(rows))
     for k, i in enumerate(rest):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
 from zwang.algebra.factorization import factor, weighted_transpose
 from zwang.algebra.norms import by_precision, max_abs, root_of_square
 from zwang.constraint.rows import Rows, scalar_array
@@ -28,6 +29,7 @@ from zwang.scalar import (
     logical_not,
     logical_or,
     maximum,
+    where,
     while_loop,
 )
 from zwang.solver.solution import Solution
@@ -37,6 +39,9 @@ ITERATIONS = 200  # the limit; see the module
 PENALTY_COMPLIANCE = 1e-5, 1e-3  # rho, relative to the inverse weight of a row
 TOLERANCE = 1e-11, 1e-7  # of the change of the forces, relative
 ROUNDING = 2e-15, 1e-6  # of a residual, relative to the terms that it is the sum of
+RATE_TOLERANCE = 1e-13, 1e-6  # of the change of the derivatives of the accelerations, relative to the largest
+STAGNATING_RATE = 1e-8, 1e-4  # the same, below which rounding may prevent a smaller change
+CONTRADICTING_RATE = 1e-9  # relative derivative of a residual above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
 SMALLEST_REFERENCE = 1e-3  # [rad/s^2, m/s^2] this is relative to the residual of such accelerations at least
 CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named among those that contradict
@@ -44,7 +49,8 @@ CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named amo
 
 class _MultiplierState(NamedTuple):
     """Accelerations a, forces f, residual A a - b, iterations so far, whether the method has terminated, and
-    whether it did so above its tolerance, because of rounding.
+    whether it did so above its tolerance, because of rounding; on tangents, the largest last change of the
+    derivatives of a.
     """
 
     a: np.ndarray
@@ -53,18 +59,21 @@ class _MultiplierState(NamedTuple):
     iterations: Any
     done: Any
     stagnated: Any = 0.0 > 1.0
+    rate_change: Any = np.inf
 
 
-def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
+def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = False) -> Solution:
     """Acceleration that minimises Z(a) under hard equalities, with their forces, by the method of
     multipliers.
 
     Rows that contradict each other are satisfied in the least-squares sense; the solution is then marked as
-    inconsistent and has not converged.
+    inconsistent and has not converged. tangents: whether the data are tangents; the iteration then goes on
+    until the derivatives of the accelerations have converged, too.
     """
     M, A = problem.M, rows.J
+    precision = value_of(problem.M[0, 0])
     compliance, tolerance, relative_rounding = (
-        by_precision(problem.M[0, 0], *x) for x in (PENALTY_COMPLIANCE, TOLERANCE, ROUNDING)
+        by_precision(precision, *x) for x in (PENALTY_COMPLIANCE, TOLERANCE, ROUNDING)
     )
     D = scalar_array([divide(1, compliance * w) if any(not is_zero(x) for x in row) else 0
                for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
@@ -85,7 +94,8 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
         accurate = max_abs(change) <= tolerance * max_abs(force)
         stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
         done = logical_or(accurate, max_abs(change) <= rounding)
-        return _MultiplierState(a, force, residual, s.iterations + 1, done, stagnated)
+        after = _MultiplierState(a, force, residual, s.iterations + 1, done, stagnated)
+        return _with_rates(after, s.rate_change, step, problem.a_free) if tangents else after
 
     initial = np.array(problem.a_free)
     start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref, 0.0, 0.0 > 1.0)
@@ -93,13 +103,54 @@ def solve_multipliers(problem: GaussProblem, rows: Rows) -> Solution:
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(M, rows, last.a))
     return Solution(
         last.a,
-        last.force,
+        _with_least_rates(last, D, A) if tangents else last.force,
         last.iterations,
         last.done,
         inconsistent,
         inaccurate=inconsistent,
         stagnated=last.stagnated,
     )
+
+
+def _with_rates(s: _MultiplierState, before: Any, step: np.ndarray, a_free: np.ndarray) -> _MultiplierState:
+    """The state, which has terminated if the derivatives of a no longer change either; before: their change
+    in the iteration before.
+
+    Values that satisfy the rows from the start terminate the iteration after the first one, in which the
+    derivatives of the residual are reduced by the factor of the module only once.
+    """
+    change, size, free = (max_abs(_rates(x)) for x in (step, s.a, a_free))
+    tolerance, stagnating, rounding = (
+        by_precision(size, *x) for x in (RATE_TOLERANCE, STAGNATING_RATE, ROUNDING)
+    )
+    small = logical_or(change <= tolerance * size, change <= rounding * free)
+    stagnates = logical_and(change >= before, change <= stagnating * size)
+    done = logical_and(value_of(s.done), logical_or(small, stagnates))
+    return s._replace(done=done, rate_change=change)
+
+
+def _with_least_rates(s: _MultiplierState, D: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """The forces (k,), whose derivatives do not depend on the number of iterations.
+
+    Along a direction in which redundant rows begin to contradict each other, a residual is left. It changes
+    their forces alike in each iteration, without an effect on the acceleration.
+    """
+    values, residual = [value_of(x) for x in D], _rates(s.residual)
+    weighted = [x * dr for x, dr in zip(values, residual, strict=True)]
+    terms = [
+        x * sum((absolute(parts(e)[1] * value_of(y)) + absolute(value_of(e) * parts(y)[1])
+                 for e, y in zip(row, s.a, strict=True)), start=0.0)
+        for x, row in zip(values, A, strict=True)
+    ]  # fmt: skip
+    contradict = max_abs(weighted) > CONTRADICTING_RATE * max_abs(terms)
+    corrections = [where(contradict, value_of(s.iterations) * x, 0.0) for x in weighted]
+    pairs = zip(s.force, corrections, strict=True)
+    return tangent_array([value_of(f) for f in s.force], [parts(f)[1] + x for f, x in pairs])
+
+
+def _rates(values: Any) -> list[Any]:
+    """The derivatives of tangents."""
+    return [parts(x)[1] for x in values]
 
 
 def is_inconsistent(M: Any, rows: Rows, a: Any) -> Any:
