@@ -149,6 +149,8 @@ OUTSIDE = [
         "a\0b.stl",
     ),
     *("../meshes/box.stl", "file:///{root}/outside/%2e%2e/outside/box.stl"),
+    *("package://%2e%2e/outside/box.stl", "package://pkg/%2e%2e/%2e%2e/outside/box.stl"),
+    *("package://pkg%2f../outside/box.stl", "package://pkg/%2f{root}/outside/box.stl"),
 ]
 
 
@@ -172,6 +174,47 @@ def test_packages_are_found_by_their_package_xml_or_in_package_dirs(folders: Pat
         AssetRoots.of(model).find(name, "here")
     assert AssetRoots.of(model, [folders / "ws"]).find(name, "here").is_file()
     assert AssetRoots.of(model, [folders / "ws/plain"]).find(name, "here").is_file()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "is_found"),
+    [
+        ("<package><name> arm_description </name></package>", True),
+        ("<package><name>arm_description-rolling</name></package>", False),
+        ("<package><name>arm_description</name><name>arm_description</name></package>", False),
+        ("<package><name>arm_descr", False),
+        ("", False),
+    ],
+)
+def test_packages_have_the_name_in_their_package_xml(folders: Path, manifest: str, is_found: bool) -> None:
+    """ROS finds a package by this name; its folder, such as a checkout of a branch, may have any."""
+    package = (folders / "ws/pkg").rename(folders / "ws/arm_description-rolling")
+    (package / "package.xml").write_text(manifest)
+    name, model = "package://arm_description/meshes/box.stl", package / "urdf/robot.urdf"
+    for roots in (
+        AssetRoots.of(model),
+        AssetRoots.of(folders / "robot.urdf", [folders / "ws"]),
+        AssetRoots.of(folders / "robot.urdf", [package]),
+    ):
+        if is_found:
+            assert roots.find(name, "here") == package / "meshes/box.stl"
+        else:
+            with pytest.raises(MissingAsset, match="package_dirs"):
+                roots.find(name, "here")
+    by_folder = "package://arm_description-rolling/meshes/box.stl"
+    assert AssetRoots.of(model).find(by_folder, "here") == package / "meshes/box.stl"
+
+
+@pytest.mark.parametrize("address", ["package://a%20b/{}", "file://{folder}/{}"])
+def test_addresses_are_percent_decoded_unless_the_file_exists_as_written(folders: Path, address: str) -> None:
+    package = (folders / "ws/plain").rename(folders / "ws/a b")
+    (package / "meshes/box.stl").rename(package / "one%20two.stl")
+    roots = AssetRoots.of(folders / "ws/a b/robot.urdf", [folders / "ws"])
+    address = address.replace("{folder}", str(package))
+    assert roots.find(address.format("one%20two.stl"), "here") == package / "one%20two.stl"
+    assert roots.find(address.format("one%2520two.stl"), "here") == package / "one%20two.stl"
+    (package / "one%20two.stl").rename(package / "one two.stl")
+    assert roots.find(address.format("one%20two.stl"), "here") == package / "one two.stl"
 
 
 def test_a_missing_visual_mesh_warns(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def load(
         of an MJCF file acts, follows the symbols; its axes do not, of which a LoadWarning warns. Numbers that
         MuJoCo computes from masses when it compiles a model (the strength of a muscle with `scale`, gains
         from `dampratio`, `springdamper`) stay those of the file.
-    package_dirs: folders that are searched for the packages of `package://` addresses.
+    package_dirs: packages of `package://` addresses, or folders that contain them. The name of a package is
+        that of its folder or the `<name>` in its package.xml.
     asset_dirs: folders whose files the model may name, besides those in its own folder, such as the common
         folder of an MJCF file and of the meshes that it names as "../meshes".
     Raises LoadError with file, line and column for invalid contents and for folders that do not exist, and

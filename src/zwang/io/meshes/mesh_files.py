@@ -13,6 +13,8 @@ import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,8 +25,10 @@ from zwang.errors import LoadError
 from zwang.io.files import read_bytes
 from zwang.io.meshes.collada import MOST_FACES, read_collada
 from zwang.io.meshes.mesh_library import trimesh
+from zwang.io.xml import parse
 
 LARGEST_MESH = 64 * 2**20  # bytes
+LARGEST_MANIFEST = 2**20  # bytes, of a package.xml
 FORMATS = ("stl", "obj", "dae", "gltf", "glb", "ply", "off")
 LONGEST_NAME, LONGEST_PATH = 255, 3000  # bytes
 FLAT = 1e-9  # relative thickness below which a mesh is flat
@@ -64,8 +68,9 @@ class AssetRoots:
     def find(self, name: str, where: str) -> Path:
         """The path of the file with that name.
 
-        name: relative to the folder of the model, absolute, package://NAME/... or file://...
-        Raises LoadError if it is outside the roots, and MissingAsset if it does not exist.
+        name: relative to the folder of the model, absolute, package://NAME/... or file://..., of which an
+        address is read as it is written if that file exists, and with its percent-encoded characters decoded
+        otherwise. Raises LoadError if it is outside the roots, and MissingAsset if it does not exist.
         """
         if not name.strip():
             raise LoadError(f"{where}: the file name of the mesh is empty")
@@ -76,7 +81,8 @@ class AssetRoots:
         if not rest:
             return self._inside(self.model / name, (self.model, *self.packages), name, where)
         if scheme == "file":
-            path = Path(unquote(urlsplit(name).path))
+            written = Path("/" + rest.partition("/")[2])
+            path = written if os.path.lexists(written) else Path(unquote(urlsplit(name).path))
             check_length(str(path), where)
             return self._inside(path, (self.model, *self.packages), name, where)
         if scheme in ("package", "model"):
@@ -85,16 +91,17 @@ class AssetRoots:
 
     def _in_package(self, name: str, rest: str, where: str) -> Path:
         package, _, inner = rest.partition("/")
-        if package in ("", ".", "..") or "\\" in package:
+        packages, inners = (tuple(dict.fromkeys((x, unquote(x)))) for x in (package, inner))
+        if any(x in ("", ".", "..") or "\\" in x or "/" in x for x in packages):
             raise LoadError(f"{where}: {name!r} does not name a package; write package://PACKAGE/path")
-        folders = [folder for folder in self._folders_of(package) if folder.is_dir()]
+        folders = [folder for x in packages for folder in self._folders_of(x) if folder.is_dir()]
         if not folders:
             raise MissingAsset(
-                f"{where}: the package {package!r} of {name!r} is not found beside or above the model; "
+                f"{where}: the package {packages[-1]!r} of {name!r} is not found beside or above the model; "
                 "give the folder that contains it in package_dirs"
             )
-        for folder in folders:
-            path = self._inside(folder / inner, (folder,), name, where, must_exist=False)
+        for folder, path_inside in product(folders, inners):
+            path = self._inside(folder / path_inside, (folder,), name, where, must_exist=False)
             if path.exists():
                 return path
         raise MissingAsset(f"{where}: there is no file {name!r} (searched in {str(folders[0])!r})")
@@ -106,7 +113,20 @@ class AssetRoots:
             given += [base / package, *([base] if base.name == package else [])]
         for base in (self.model, *self.model.parents):
             found += [*([base] if base.name == package else []), base / package]
-        return given + [folder for folder in found if (folder / "package.xml").is_file()]
+        given += [folder for folder, name in self._given_manifests.items() if name == package]
+        found = [folder for folder in found if (folder / "package.xml").is_file()]
+        return given + found + [folder for folder, name in self._manifests_above.items() if name == package]
+
+    @cached_property
+    def _given_manifests(self) -> dict[Path, str]:
+        """The names in the package.xml of the given folders and of the folders in them."""
+        folders = [x for base in self.packages for x in (base, *_subfolders(base))]
+        return {folder: _manifest_name(folder) for folder in folders}
+
+    @cached_property
+    def _manifests_above(self) -> dict[Path, str]:
+        """The names in the package.xml of the folder of the model and of those above it."""
+        return {folder: _manifest_name(folder) for folder in (self.model, *self.model.parents)}
 
     def _inside(
         self, path: Path, roots: tuple[Path, ...], name: str, where: str, must_exist: bool = True
@@ -128,6 +148,26 @@ class AssetRoots:
         if must_exist and not real.exists():
             raise MissingAsset(f"{where}: there is no file {name!r}")
         return real
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder, in the order of their names; none if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir())
+    except OSError:
+        return []
+
+
+def _manifest_name(folder: Path) -> str:
+    """The <name> in the package.xml of a folder; empty if there is none, or the file cannot be read."""
+    path = folder / "package.xml"
+    try:
+        package = parse(read_bytes(path, str(path), largest=LARGEST_MANIFEST), str(path))
+        name = package.one("name")
+    except LoadError:
+        return ""
+    return name.text if name is not None else ""
 
 
 def _is_special(path: Path) -> bool:
