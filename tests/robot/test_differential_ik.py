@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 import zwang as zw
 from tests.mechanisms import random_mechanism
 from tests.robot import dh
+from zwang.errors import DescriptionError
 from zwang.robot import CollisionAvoidance, ComTask, FrameTask, PostureTask, com_jacobian, differential_ik
 from zwang.robot.sampling import random_configurations
 
@@ -79,6 +80,26 @@ def test_a_body_on_the_world_counts_with_its_mass():
     )
     m = zw.Mechanism(bodies=[fixed, arm])
     np.testing.assert_allclose(com_jacobian(m, [0.0]).ravel(), (0, 0.25, 0), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, q: zw.mass_centre(m, q),
+        lambda m, q: zw.momentum(m, q, q),
+        lambda m, q: zw.compile(m).mass_centre(q),
+        lambda m, q: zw.compile(m).momentum([q, q], [q, q]),
+        lambda m, q: com_jacobian(m, q),
+        lambda m, q: com_jacobian(m, [q, q]),
+    ],
+)
+@pytest.mark.parametrize("inertia", [0.0, 1.0])
+def test_a_mechanism_without_mass_has_no_centre_of_mass(call, inertia):
+    """A rotor turns by its armature, and a body with inertia alone has no weight."""
+    rotor = zw.Body("rotor", zw.Revolute("turn", axis=(0, 0, 1), armature=1.0), inertia=inertia * np.eye(3))
+    m = zw.Mechanism(bodies=[rotor])
+    with pytest.raises(DescriptionError, match=r"has no mass.*give at least one of its bodies a mass"):
+        call(m, [0.0])
 
 
 # ------------------------------------------------------------------------------ one priority

@@ -9,10 +9,12 @@ import numpy as np
 from zwang.algebra.rotations import cross, skew
 from zwang.dynamics.rnea import vee
 from zwang.dynamics.tendon_armature import tendon_kinetic_energy, tendon_zwang
+from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian, placement_motion
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.tree import WORLD, Tree
+from zwang.scalar import raise_if
 
 
 class Energy(NamedTuple):
@@ -66,22 +68,33 @@ def total_mass(tree: Tree) -> Any:
     return sum((body.mass for body in tree.rigid_bodies), start=0)
 
 
+def positive_total_mass(tree: Tree) -> Any:
+    """Mass of all bodies [kg]. Raises DescriptionError if it is zero: then they have no centre of mass."""
+    total = total_mass(tree)
+    raise_if(
+        total == 0,
+        lambda: DescriptionError(
+            "the mechanism has no mass, and so no centre of mass; give at least one of its bodies a mass"
+        ),
+    )
+    return total
+
+
 def mass_centre(tree: Tree, q: Any) -> np.ndarray:
     """Centre of mass of all bodies in the world (3,) [m], at the configuration q (nq,).
 
-    Raises ZeroDivisionError for a tree without bodies, or without mass.
+    Raises DescriptionError for a tree without mass.
     """
-    if not tree.rigid_bodies:
-        raise ZeroDivisionError("a mechanism without bodies has no centre of mass")
-    poses = link_poses(tree, q)
+    total, poses = positive_total_mass(tree), link_poses(tree, q)
     moments = [body.mass * placement_pose(poses, body.placement).p for body in tree.rigid_bodies]
-    return sum(moments[1:], start=moments[0]) / total_mass(tree)
+    return sum(moments[1:], start=moments[0]) / total
 
 
 def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
     """Centroidal momentum matrix A (6, nv): A v is the linear momentum [kg m/s] and the angular momentum
     about the centre of mass [kg m^2/s], in world axes.
 
+    Raises DescriptionError for a tree without mass.
     Source: Orin, Goswami, Lee, "Centroidal dynamics of a humanoid robot", Autonomous Robots 35 (2013) 161.
     """
     poses, c = link_poses(tree, q), mass_centre(tree, q)
@@ -99,7 +112,7 @@ def momentum_matrix(tree: Tree, q: Any) -> np.ndarray:
 
 def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
     """Linear momentum and angular momentum about the centre of mass (6,), in world axes, by recursion over
-    the links.
+    the links. Raises DescriptionError for a tree without mass.
     """
     kinematics = Kinematics(tree, q, v)
     parts = []
@@ -124,7 +137,7 @@ def momentum(tree: Tree, q: Any, v: Any) -> np.ndarray:
 def mass_centre_jacobian(tree: Tree, q: Any) -> np.ndarray:
     """J (3, nv) of the centre of mass: its velocity is J v [m/s], in world axes.
 
-    Raises ZeroDivisionError for a tree without bodies, or without mass.
+    Raises DescriptionError for a tree without mass.
     """
     return mass_centre_with_jacobian(Kinematics(tree, q))[1]
 
@@ -134,11 +147,10 @@ def mass_centre_with_jacobian(kinematics: Kinematics) -> tuple[np.ndarray, np.nd
 
     A joint moves the links of its subtree, of mass m and first moment h about the world's origin, with the
     momentum m u + w x h, where (u, w) is its motion subspace at the world's origin.
-    Raises ZeroDivisionError for a tree without bodies, or without mass.
+    Raises DescriptionError for a tree without mass.
     """
     tree = kinematics.tree
-    if not tree.rigid_bodies:
-        raise ZeroDivisionError("a mechanism without bodies has no centre of mass")
+    total = positive_total_mass(tree)
     fixed = [body for body in tree.rigid_bodies if body.placement.link == WORLD]
     moment = sum((body.mass * body.placement.p for body in fixed), start=np.zeros(3, int))
     subtree = [
@@ -146,7 +158,6 @@ def mass_centre_with_jacobian(kinematics: Kinematics) -> tuple[np.ndarray, np.nd
         for link, (R, p) in zip(tree.links, kinematics.poses, strict=True)
     ]
     columns: list[Any] = [np.zeros(3, int)] * tree.nv
-    total = total_mass(tree)
     # From the leaves to the world: M J_k = m u + w x h, and m, h are added to the parent's.
     for i, link in reversed(list(enumerate(tree.links))):
         mass, h = subtree[i]

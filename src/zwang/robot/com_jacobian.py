@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from zwang.api.arguments import validation
 from zwang.api.compilation.cache_key import IdentityKey
-from zwang.dynamics.energy import mass_centre_jacobian, total_mass
-from zwang.errors import DescriptionError
+from zwang.dynamics.energy import mass_centre_jacobian
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.batch_functions import BatchFunction, compiled_over_batch
@@ -29,19 +28,10 @@ def com_jacobian(mechanism: Mechanism, q: ArrayLike) -> np.ndarray:
     mechanism without mass.
     """
     m = validation.numeric_mechanism(mechanism)
-    check_mass(m)
     values = configurations(m, q)
     if values.ndim == 1:
         return np.asarray(mass_centre_jacobian(m.tree, values), dtype=float)
     return _compiled(IdentityKey(m))(values)[0]
-
-
-def check_mass(m: Mechanism) -> None:
-    """Raises DescriptionError for a mechanism without mass, which has no centre of mass."""
-    if not float(total_mass(m.tree)) > 0:
-        raise DescriptionError(
-            f"mechanism {m.name!r} has no mass, and so no centre of mass; give its bodies a mass"
-        )
 
 
 @lru_cache(maxsize=64)

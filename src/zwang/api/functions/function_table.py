@@ -211,6 +211,7 @@ rows theirs. Limits and contacts do not act.
 Raises StateError, with the residual, for a motion that breaks the constraints; SolveError for one that the
 motors cannot make, or loops that cannot be closed; DependentVelocitiesError; UnknownNameError; and
 DescriptionError for soft or non-ideal constraints and dry friction."""
+_WITHOUT_MASS = "DescriptionError for a mechanism without mass, which has no centre of mass"
 _UNKNOWN_FRAME = "UnknownNameError with the names of all frames"
 
 _FUNCTIONS = (
@@ -320,6 +321,7 @@ _FUNCTIONS = (
         ),
         "Linear and angular momentum of all bodies.",
         lambda m, q, v: energy.momentum(m.tree, q, v),
+        raises=_WITHOUT_MASS,
     ),
     MechanicsFunction(
         "mass_centre",
@@ -327,6 +329,7 @@ _FUNCTIONS = (
         (Result("p", "(3,)", "m", "position in world axes"),),
         "Centre of mass of all bodies.",
         lambda m, q: energy.mass_centre(m.tree, q),
+        raises=_WITHOUT_MASS,
     ),
     MechanicsFunction(
         "integrate_configuration",

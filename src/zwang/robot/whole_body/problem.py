@@ -11,12 +11,12 @@ import numpy as np
 from zwang.collision.distances import ShapeDistance, shape_distances
 from zwang.collision.pairs import CollisionShape
 from zwang.constraint.inverse_weights import InverseWeights, inverse_weights
+from zwang.dynamics.energy import positive_total_mass
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.errors import DescriptionError, ShapeError
 from zwang.kinematics.poses import Pose
 from zwang.mechanism.lengths import largest_length, translations
 from zwang.mechanism.mechanism import Mechanism
-from zwang.robot.com_jacobian import check_mass
 from zwang.robot.holonomic_constraints import HolonomicConstraint, holonomic_constraints
 from zwang.robot.independent_coordinates import joint_limits
 from zwang.robot.whole_body.avoided_pairs import avoided_pairs
@@ -143,7 +143,7 @@ def whole_body_problem(
         if isinstance(task, FrameTask):
             m.tree.placement(task.frame)
         elif isinstance(task, ComTask):
-            check_mass(m)
+            positive_total_mass(m.tree)
         elif isinstance(task, PostureTask):
             if isinstance(task.weight, tuple) and len(task.weight) != m.nv:
                 raise ShapeError(f"weight of the posture task has {len(task.weight)} entries; nv is {m.nv}")
