@@ -55,6 +55,15 @@ def test_functions_are_not_hidden_by_modules(first):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_completion_lists_all_exceptions_and_warnings_and_no_helpers():
+    classes = {
+        name
+        for name, kind in vars(zw.errors).items()
+        if inspect.isclass(kind) and issubclass(kind, BaseException)
+    }
+    assert dir(zw.errors) == sorted(classes) and set(zw.errors.__all__) == classes
+
+
 def test_import_is_light():
     """Importing zwang loads no library heavier than NumPy."""
     heavy = "('scipy', 'sympy', 'llvmlite', 'matplotlib', 'xarray', 'mujoco')"

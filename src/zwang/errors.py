@@ -10,6 +10,33 @@ from typing import Any
 
 from zwang import deprecation
 
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "DependentVelocitiesError",
+    "DescriptionError",
+    "FormatError",
+    "InconsistentConstraintsError",
+    "LoadError",
+    "LoadWarning",
+    "MissingExtraError",
+    "NonIdealForceError",
+    "ParameterError",
+    "PlausibilityWarning",
+    "ShapeError",
+    "SimulationError",
+    "SimulationInterrupted",
+    "SimulationWarning",
+    "SolveError",
+    "StateError",
+    "TraceError",
+    "UnknownNameError",
+    "UnsupportedError",
+    "WriteError",
+    "ZwangError",
+    "ZwangWarning",
+]
+
 # control, format (with bidirectional), surrogate, private, unassigned, separators
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
@@ -199,3 +226,7 @@ __getattr__ = deprecation.module_getattr(
         "WorkingForceError": "NonIdealForceError",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -303,3 +303,7 @@ def six_joints() -> zw.Mechanism:
         for k in range(6)
     ]  # fmt: skip
     return zw.Mechanism("arm", bodies)
+
+
+def test_completion_lists_the_function_alone():
+    assert dir(interop) == ["function"]

@@ -458,3 +458,7 @@ def test_without_jax_the_error_has_the_command():
     code = cases.run_in_a_new_process_without("jax")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'zwang[jax]'" in done.stdout
+
+
+def test_completion_lists_the_function_alone():
+    assert dir(interop) == ["function"]

@@ -309,3 +309,7 @@ def test_without_pytorch_the_error_has_the_command():
     code = cases.run_in_a_new_process_without("torch")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'zwang[torch]'" in done.stdout
+
+
+def test_completion_lists_the_function_alone():
+    assert dir(interop) == ["function"]

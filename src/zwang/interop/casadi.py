@@ -204,3 +204,7 @@ class CasadiFunction(casadi.Callback):
     ) -> CasadiFunction:
         """The function that returns the Jacobian of each output by each input."""
         return CasadiFunction(name, self._column.jacobian(inames, onames))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

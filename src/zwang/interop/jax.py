@@ -196,3 +196,7 @@ def _registered(function: ArrayFunction) -> str:
 
 _HANDLERS: dict[str, XlaHandler] = {}
 """The handlers that XLA may call, for the life of the process."""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -359,3 +359,7 @@ def _pushed_forward(key: str, arrays: Sequence[Any], tangents: Sequence[Any]) ->
     t = torch.cat([tangents[k] for k in wanted], dim=-1)
     J = J.reshape(*J.shape[:-1], sum(results), t.shape[-1])
     return (J * t.unsqueeze(-2)).sum(-1).split(results, dim=-1)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
