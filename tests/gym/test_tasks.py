@@ -61,6 +61,7 @@ def test_a_task_equals_gymnasiums(name):
     ours = gymnasium.make(f"zwang/{name}-v5", disable_env_checker=True, **arguments).unwrapped
     theirs = reference(name, **arguments)
     assert ours.observation_space == theirs.observation_space and ours.action_space == theirs.action_space
+    assert ours.dt == theirs.dt
     for seed in (5, None, None):
         (found, infos), (expected, others) = ours.reset(seed=seed), theirs.reset(seed=seed)
         # the states are equal bit for bit; what is computed from them may differ by rounding
@@ -84,6 +85,7 @@ def test_a_task_equals_gymnasiums(name):
 def test_the_observation_of_the_humanoid_that_stands_up():
     """On floats, for Euler's method, whose last stage is the state before the last step."""
     theirs = reference("HumanoidStandup")
+    assert TASKS["HumanoidStandup"].environment().dt == theirs.dt
     theirs.reset(seed=0)
     theirs.model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
     action = np.random.default_rng(0).uniform(-0.4, 0.4, 17)

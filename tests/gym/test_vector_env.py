@@ -66,6 +66,7 @@ def test_results_have_the_form_of_gymnasiums_vector_environment(mode):
     modes = {"autoreset_mode": mode}
     theirs = gymnasium.make_vec("Hopper-v5", vectorization_mode="sync", vector_kwargs=modes, **limit)
     assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"]
+    assert ours.dt == theirs.envs[0].unwrapped.dt
     for space in (
         "observation_space", "action_space", "single_observation_space", "single_action_space",
     ):  # fmt: skip

@@ -54,6 +54,11 @@ class Env(gymnasium.Env):
         """The world of the environment."""
         return self._episodes.worlds
 
+    @property
+    def dt(self) -> float:
+        """The duration of a step of the environment [s]: `frame_skip` times the step of the simulation."""
+        return self.environment.dt
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:

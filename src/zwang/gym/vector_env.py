@@ -93,6 +93,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         return self._episodes.worlds
 
     @property
+    def dt(self) -> float:
+        """The duration of a step of the environments [s]: `frame_skip` times the step of the simulation."""
+        return self.environment.dt
+
+    @property
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The random generators of the environments."""
         self._episodes.seed([None] * self.num_envs, np.arange(self.num_envs))
