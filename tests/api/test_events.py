@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -205,6 +206,28 @@ def test_what_is_no_event_is_refused_by_name():
     for compiled in (True, False):
         with pytest.raises(ShapeError, match="event 'e' returned"):
             run_of(thrown(), duration=0.1, events={"e": lambda t, q, v: q}, compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_an_event_or_control_function_may_read_is_told(compiled):
+    """A free joint has seven coordinates and six velocities of other names."""
+    ball = zw.Mechanism("m", [zw.Body("ball", zw.Free("f"), mass=1, inertia=np.eye(3))])
+    run = partial(run_of, ball, duration=0.01, compiled=compiled)
+    for read, letter, first in (
+        (lambda t, q, v: v.vz, "v", r"v\[2\] is 'f.vz', v\[0\] is 'f.vx'"),
+        (lambda t, q, v: q.qw + v[0], "q", r"q\[3\] is 'f.qw', "),
+    ):
+        with pytest.raises(SimulationError, match=rf"event 'e' reads {letter}\.\w+, .* position: {first}"):
+            run(events={"e": read})
+        with pytest.raises(SimulationError, match=rf"control reads {letter}\.\w+, .* position: {first}"):
+            run(control=read)
+    with pytest.raises(IndexError) as found:
+        run(events={"e": lambda t, q, v: v["f.vz"]})
+    assert "event 'e'" in found.value.__notes__[0] and "v[2] is 'f.vz'" in found.value.__notes__[0]
+    with pytest.raises(AttributeError, match="no attribute 'vz'"):  # of another value
+        run(events={"e": lambda t, q, v: np.zeros(3).vz})
+    with pytest.raises(SimulationError, match=r"'f.vz', the name of a generalised velocity.*'f.vz_dot'"):
+        run(events={"e": sp.Symbol("f.vz")})
 
 
 def test_error_controlled_integrators_refuse_restitution():

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from zwang.errors import ShapeError, SimulationError, StateError, UnknownNameError
+from zwang.errors import (
+    MOST_NAMES,
+    ShapeError,
+    SimulationError,
+    StateError,
+    UnknownNameError,
+    nearest_names,
+)
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
 from zwang.scalar.real import REAL
@@ -44,18 +51,18 @@ class ControlFunction:
 
     function: Callable[[Any, Any, Any], Any]
     names: tuple[str, ...]
+    mechanism: Mechanism
 
     def __post_init__(self) -> None:
         """Raises SimulationError for a function that does not take three positional arguments."""
         check_arguments(self.function, "control")
 
     def __call__(self, t: Any, q: Any, v: Any) -> np.ndarray:
-        """The validated control (nu,) at time t [s], on any scalar; the function receives read-only copies
-        of q and v.
+        """The validated control (nu,) at time t [s], on any scalar.
 
         Raises ShapeError, StateError, SimulationError or UnknownNameError for a result that is no control.
         """
-        value = self.function(t, read_only(q), read_only(v))
+        value = called_at_state(self.function, self.mechanism, "control", t, q, v)
         if isinstance(value, Mapping):
             value = self._by_name(value)
         if value is None:
@@ -110,6 +117,42 @@ def check_arguments(function: Callable[..., Any], what: str) -> None:
             f"{what} is a function with the arguments {signature}; it must take (t, q, v): time, "
             "configuration and velocity"
         ) from None
+
+
+def called_at_state(
+    function: Callable[[Any, Any, Any], Any], mechanism: Mechanism, what: str, t: Any, q: Any, v: Any
+) -> Any:
+    """The value of a user's function(t, q, v), which receives read-only copies of q and v; what: its role.
+
+    Raises SimulationError if it reads an attribute that arrays do not have, such as `v.vz`. An IndexError, as
+    of `v["vz"]`, gets a note with the elements of q and v.
+    """
+    q, v = read_only(q), read_only(v)
+    try:
+        return function(t, q, v)
+    except AttributeError as error:
+        for letter, array, names in (("q", q, mechanism.coordinate_names), ("v", v, mechanism.speed_names)):
+            if error.obj is array:
+                raise SimulationError(
+                    f"{what} reads {letter}.{error.name}, but {letter} is an array, whose elements are read "
+                    f"by position: {_elements(letter, names, str(error.name))}"
+                ) from error
+        raise
+    except IndexError as error:
+        q_and_v = f"{_elements('q', mechanism.coordinate_names)}; {_elements('v', mechanism.speed_names)}"
+        error.add_note(f"{what} receives arrays q and v, whose elements are read by position: {q_and_v}")
+        raise
+
+
+def _elements(letter: str, names: tuple[str, ...], wanted: str = "") -> str:
+    """The elements of q or v with their names, first those named like `wanted`; of many the first ones."""
+    near = [name for name in names if wanted and name.rpartition(".")[2] == wanted]
+    near += [name for name in nearest_names(wanted, names) if name not in near]
+    ordered = [*near, *(name for name in names if name not in near)]
+    shown = ordered[: max(MOST_NAMES, len(near))]
+    listed = ", ".join(f"{letter}[{names.index(name)}] is {name!r}" for name in shown)
+    others = len(names) - len(shown)
+    return listed + (f", and {others} others" if others else "")
 
 
 def control_names(mechanism: Mechanism) -> tuple[str, ...]:

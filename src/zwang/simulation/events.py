@@ -21,7 +21,6 @@ from zwang.errors import ShapeError, SimulationError, ZwangWarning
 from zwang.integrator.root_location import crosses, locate_root, without_rounding
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
-from zwang.simulation.controls import read_only
 from zwang.simulation.impact_stage import has_hard_contacts, logged_impacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.status import NONE, TERMINAL_EVENT
@@ -70,8 +69,8 @@ class NamedEvent(NamedTuple):
     terminal: int
 
     def __call__(self, t: Any, q: Any, v: Any, params: Mapping[str, Any]) -> Any:
-        """The value at the state; q and v are read-only copies. Raises ShapeError if it is no number."""
-        value = self.function(t, read_only(q), read_only(v), params)
+        """The value at the state. Raises ShapeError if it is no number."""
+        value = self.function(t, q, v, params)
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.reshape(())[()]
         if not is_scalar(value) or isinstance(value, bool | np.bool_):

@@ -40,7 +40,7 @@ def control_input(mechanism: Mechanism, control: ControlLike | None, steps: int,
     if control is None:
         return PrescribedControl(np.zeros((1, 1, len(names))))
     if callable(control):
-        return ControlFunction(control, names)
+        return ControlFunction(control, names, mechanism)
     values: Any = (
         _by_name(control, names)
         if isinstance(control, Mapping)

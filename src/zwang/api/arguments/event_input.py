@@ -12,7 +12,7 @@ from zwang.errors import SimulationError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 from zwang.scalar import is_scalar, symbols_of
-from zwang.simulation.controls import check_arguments
+from zwang.simulation.controls import called_at_state, check_arguments
 from zwang.simulation.events import Event, EventFunction, NamedEvent
 
 EventsLike = Mapping[str, Event | Callable[[float, np.ndarray, np.ndarray], float] | Any]
@@ -42,7 +42,7 @@ def _named(mechanism: Mechanism, name: Any, given: Any) -> NamedEvent:
     event = given if isinstance(given, Event) else _event_of(given)
     if callable(event.function) and not is_scalar(event.function):
         check_arguments(event.function, f"event {name!r}")
-        function = _called(event.function)
+        function = _called(mechanism, name, event.function)
     elif is_scalar(event.function) and symbols_of(event.function):
         function = _expression(mechanism, name, event.function)
     else:
@@ -61,9 +61,9 @@ def _event_of(given: Any) -> Event:
     return Event(given, sign, terminal)
 
 
-def _called(function: Callable[[Any, Any, Any], Any]) -> EventFunction:
+def _called(mechanism: Mechanism, name: str, function: Callable[[Any, Any, Any], Any]) -> EventFunction:
     """A user's function(t, q, v), which does not depend on the parameters."""
-    return lambda t, q, v, params: function(t, q, v)
+    return lambda t, q, v, params: called_at_state(function, mechanism, f"event {name!r}", t, q, v)
 
 
 def _expression(mechanism: Mechanism, name: str, expression: Any) -> EventFunction:
@@ -71,6 +71,11 @@ def _expression(mechanism: Mechanism, name: str, expression: Any) -> EventFuncti
     speeds = [f"{speed}_dot" for speed in mechanism.speed_names]
     known = (*mechanism.coordinate_names, *speeds, "t", *mechanism.symbols)
     for symbol in symbols_of(expression):
+        if str(symbol) in mechanism.speed_names and str(symbol) not in known:
+            raise SimulationError(
+                f"event {name!r} has the symbol {str(symbol)!r}, the name of a generalised velocity; in "
+                f"expressions it has the ending _dot: write {f'{symbol}_dot'!r}"
+            )
         if str(symbol) not in known:
             raise UnknownNameError(f"symbol of event {name!r}", str(symbol), known)
         if known.count(str(symbol)) > 1:
