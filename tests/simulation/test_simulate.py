@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -9,6 +11,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.mechanisms import random_mechanism, random_state
+from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.runs import compiled_rollout
 from zwang.errors import (
     ParameterError,
@@ -20,6 +23,7 @@ from zwang.errors import (
     UnknownNameError,
 )
 from zwang.mechanism.samples import FURUTA, double_pendulum, four_bar, furuta
+from zwang.robot.sampling import random_configurations
 from zwang.scalar import sin
 
 PENDULUM = double_pendulum()
@@ -148,6 +152,44 @@ def test_all_forms_of_the_same_control_give_the_same_motion():
     for run in runs[1:]:
         np.testing.assert_allclose(run.q, runs[0].q, atol=1e-10)
         np.testing.assert_allclose(run.control[:, :-1], runs[0].control[:, :-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_states_by_the_names_of_joints_are_those_of_the_arrays(seed):
+    """Of one and of several worlds, for joints of all kinds; other elements keep their defaults."""
+    m = random_mechanism(seed, bodies=8)
+    rng = np.random.default_rng(seed)
+    q, v = np.array(random_configurations(m, 3, seed)), rng.normal(size=(3, m.nv))
+    chosen = m.joints[::2]
+    by_joint = [{j.name: x[..., getattr(j, part)] for j in chosen} for x, part in ((q, "q"), (v, "v"))]
+    for part, joints in zip("qv", by_joint, strict=True):
+        for j in chosen:
+            if getattr(j, part).stop - getattr(j, part).start == 1:
+                joints[j.name] = joints[j.name][:, 0]
+    expected_q, expected_v = np.tile(m.home or m.neutral, (3, 1)).astype(float), np.zeros_like(v)
+    for j in chosen:
+        expected_q[:, j.q], expected_v[:, j.v] = q[:, j.q], v[:, j.v]
+    found = initial_state(m, *by_joint)
+    np.testing.assert_allclose(found.q, expected_q, atol=1e-15)
+    np.testing.assert_array_equal(found.v, expected_v)
+    one = [{name: x[0] for name, x in joints.items()} for joints in by_joint]
+    assert zw.energy(m, *one) == zw.energy(m, expected_q[0], expected_v[0])
+
+
+def test_joints_by_name_in_worlds_keyframes_and_assemblies():
+    body = zw.Body("ball", zw.Free("f"), mass=1.0, inertia=np.eye(3))
+    up = zw.Keyframe("up", q=(0, 0, 2, 1, 0, 0, 0), v=(1, 2, 3, 4, 5, 6))
+    m = zw.Mechanism("m", [body, zw.Body("bob", zw.Ball("b"), "ball", mass=1.0, inertia=np.eye(3))],
+                     keyframes=[replace(up, q=(*up.q, 1, 0, 0, 0), v=(*up.v, 7, 8, 9))])  # fmt: skip
+    state = initial_state(m, "up", {"b": [-1, -2, -3]})
+    assert state.v.tolist() == [[1, 2, 3, 4, 5, 6, -1, -2, -3]]
+    worlds = zw.Worlds(m, 2)
+    worlds.reset(q={"b": [0, 1, 0, 0]}, v={"f": np.arange(12.0).reshape(2, 6)})
+    assert worlds.q[1].tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+    assert worlds.v[1].tolist() == [6, 7, 8, 9, 10, 11, 0, 0, 0]
+    worlds.set([1], v={"b": [1, 2, 3]})
+    assert worlds.v[1].tolist() == [6, 7, 8, 9, 10, 11, 1, 2, 3]
+    assert zw.assemble(m, m.neutral, speeds={"b": [1, 2, 3]})[1].tolist() == [0] * 6 + [1, 2, 3]
 
 
 def test_the_worlds_follow_from_the_control():
@@ -306,6 +348,28 @@ def test_recorded_constraint_forces_give_the_acceleration(compiled):
 def test_invalid_arguments_are_rejected_by_name(arguments, error, named):
     with pytest.raises(error, match=named):
         zw.simulate(driven(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        (
+            {"q0": {"f": [0, 0, 1]}},
+            ShapeError,
+            r"q0\['f'\] must have the elements f.x, .*is \(3,\)",
+        ),
+        ({"v0": {"f": 1.0}}, ShapeError, r"v0\['f'\] must have the elements f.vx"),
+        ({"q0": {"f": "high"}}, StateError, r"q0\['f'\] must hold real numbers"),
+        ({"q0": {"f.z": 1, "f": [0, 0, 1, 1, 0, 0, 0]}}, StateError, "both 'f' and its element 'f.z'"),
+        ({"q0": {"f.x": [1, 0, 0, 0]}}, StateError, "'f.x', which names a joint and an element of joint 'f'"),
+    ],
+)
+def test_wrong_values_of_joints_are_named(arguments, error, named):
+    first, second = (
+        zw.Body(joint.name, joint, mass=1.0, inertia=np.eye(3)) for joint in (zw.Free("f"), zw.Ball("f.x"))
+    )
+    with pytest.raises(error, match=named):
+        zw.simulate(zw.Mechanism("m", [first, second]), duration=0.01, progress=False, **arguments)
 
 
 def test_a_body_without_inertia_is_reported():

@@ -22,8 +22,8 @@ def assemble(
     v: npt.ArrayLike | None = None,
     time: float = 0.0,
     *,
-    positions: Mapping[str, float] | None = None,
-    speeds: Mapping[str, float] | None = None,
+    positions: Mapping[str, npt.ArrayLike] | None = None,
+    speeds: Mapping[str, npt.ArrayLike] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """A state (q, v) near the given one that satisfies all hard constraints, redundant ones included.
 
@@ -34,9 +34,9 @@ def assemble(
     q: approximate coordinates (nq,) [rad, m, unit quaternions].
     v: approximate generalised velocities (nv,) [rad/s, m/s], by default zero.
     time: of time-dependent constraints [s], default 0.
-    positions: coordinates that are held at a value, by name [rad, m], such as {"crank": 0.5}; the elements of
-        quaternions cannot be held.
-    speeds: generalised velocities that are held at a value, by name [rad/s, m/s], such as {"crank": 6.0}.
+    positions: coordinates that are held at a value, by their names or, all of a joint, by that of the joint
+        [rad, m], such as {"crank": 0.5}; the elements of quaternions cannot be held.
+    speeds: generalised velocities that are held likewise [rad/s, m/s], such as {"crank": 6.0}.
 
     Returns q (nq,) and v (nv,). Raises SolveError, with the name of a constraint that cannot be satisfied
     with the held values; UnknownNameError for a name; DescriptionError for an element of a quaternion;
@@ -46,6 +46,8 @@ def assemble(
     guess = validation.configuration(m, q)
     velocities = np.zeros(m.nv) if v is None else validation.nv_vector(m, v, "v")
     held_positions = {}
+    positions = validation.values_of_elements(m, positions, "q", "positions")
+    speeds = validation.values_of_elements(m, speeds, "v", "speeds")
     for name, value in _values(positions, "positions", "coordinate", m.coordinate_names).items():
         held_positions[name] = _speed_of(m, name)
         guess[m.coordinate_names.index(name)] = value

@@ -33,9 +33,9 @@ def initial_state(
     """The validated initial states of all worlds; by default the home configuration, or the neutral one, at
     rest.
 
-    q0: (nq,), (N, nq), or a dictionary of coordinates by name, of which the others take their default; v0
-    likewise. q0 may also be the name of a keyframe, which then gives q0, the defaults of v0, and the
-    activations.
+    q0: (nq,), (N, nq), or a dictionary of coordinates by their names or those of joints, of which the others
+    take their default; v0 likewise. q0 may also be the name of a keyframe, which then gives q0, the defaults
+    of v0, and the activations.
     worlds: N, if it does not follow from the other arguments. params: a number or (N,) for each symbol, by
     symbol or by name. Raises ShapeError, StateError, ParameterError or SimulationError, with the name of
     the argument.
@@ -45,8 +45,10 @@ def initial_state(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
     keyframe = validation.named_keyframe(mechanism, q0)
+    v0 = validation.values_of_elements(mechanism, v0, "v", "v0")
     (v0,) = validation.or_of_keyframe(mechanism, q0, v=v0)
     q0 = (keyframe.q or None) if isinstance(q0, str) else q0
+    q0 = validation.values_of_elements(mechanism, q0, "q", "q0")
     q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
     v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)

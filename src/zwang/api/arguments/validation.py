@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -140,6 +140,47 @@ def values_by_name(values: Any, default: Any, names: Sequence[str], kind: str, w
         raise ShapeError(f"the values in {where} have shapes that do not fit each other: {shapes}") from None
 
 
+def values_of_elements(mechanism: Mechanism, values: Any, part: Literal["q", "v"], where: str) -> Any:
+    """A dictionary by names with the elements of joints that have several in place of the names of these
+    joints, such as {"wrist.wx": 1, "wrist.wy": 2, "wrist.wz": 3} for {"wrist": [1, 2, 3]}; other values as
+    they are.
+
+    part: "q" for coordinates, or "v" for generalised velocities. The elements of a joint are the last axis of
+    its value. Raises ShapeError for another number of them, and StateError for what is no number, an element
+    that is given twice, and a joint with the name of an element of another one.
+    """
+    if not isinstance(values, Mapping):
+        return values
+    table = {joint.name: joint.coordinates if part == "q" else joint.speeds for joint in mechanism.joints}
+    several = {name: elements for name, elements in table.items() if len(elements) > 1}
+    owners = {element: name for name, elements in several.items() for element in elements}
+    found: dict[Any, Any] = {}
+    for key, value in values.items():
+        if key in several and key in owners:
+            raise StateError(
+                f"{where} has {key!r}, which names a joint and an element of joint {owners[key]!r}; give the "
+                f"elements of the joint, {', '.join(map(repr, several[key]))}, or all of {owners[key]!r}"
+            )
+        if key not in several:
+            found[key] = value
+            continue
+        if twice := [element for element in several[key] if element in values]:
+            raise StateError(f"{where} has values for both {key!r} and its element {twice[0]!r}; give one")
+        found |= dict(zip(several[key], _last_axis(several[key], value, f"{where}[{key!r}]"), strict=True))
+    return found
+
+
+def _last_axis(names: Sequence[str], value: Any, where: str) -> np.ndarray:
+    """The value of each name, which are the elements of the last axis. Raises ShapeError or StateError."""
+    array = real_values(value, where)
+    if array.shape[-1:] != (len(names),):
+        raise ShapeError(
+            f"{where} must have the elements {', '.join(names)}, the shape ({len(names)},), or one row for "
+            f"each world; its shape is {array.shape}"
+        )
+    return np.moveaxis(array, -1, 0)
+
+
 def keyframe_of(mechanism: Mechanism, name: str) -> Keyframe:
     """The keyframe of that name. Raises UnknownNameError, and SimulationError if it moves mocap bodies that
     are no parameters.
@@ -166,6 +207,8 @@ def or_of_keyframe(mechanism: Mechanism, q: Any, **given: Any) -> tuple[Any, ...
     """
     keyframe = named_keyframe(mechanism, q)
     names = {"v": mechanism.speed_names, "control": control_names(mechanism)}
+    if "v" in given:
+        given["v"] = values_of_elements(mechanism, given["v"], "v", "v")
     return tuple(_completed(x, getattr(keyframe, name), names.get(name, ())) for name, x in given.items())
 
 
@@ -179,22 +222,24 @@ def _completed(given: Any, default: Sequence[Any], names: Sequence[str]) -> Any:
 
 
 def coordinates(mechanism: Mechanism, q: Any, where: str) -> Any:
-    """The coordinates (..., nq) of the keyframe of that name, or of a dictionary of coordinates by name, of
-    which the others take their values in the home or the neutral configuration; other values as they are.
+    """The coordinates (..., nq) of the keyframe of that name, or of a dictionary by the names of coordinates
+    or joints, of which the others take their values in the home or the neutral configuration; other values as
+    they are.
 
     where: the argument, for errors. Raises UnknownNameError, StateError or ShapeError.
     """
     home = mechanism.home or mechanism.neutral
     q = (keyframe_of(mechanism, q).q or home) if isinstance(q, str) else q
+    q = values_of_elements(mechanism, q, "q", where)
     return values_by_name(q, home, mechanism.coordinate_names, "coordinate", where)
 
 
 def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
     """q (nq,) with its quaternions at unit length.
 
-    q may also be the name of a keyframe, or a dictionary of coordinates by name, of which the others take
-    their values in the home or the neutral configuration. Raises ShapeError, UnknownNameError, and StateError
-    for NaN and zero quaternions.
+    q may also be the name of a keyframe, or a dictionary by the names of coordinates or joints, of which the
+    others take their values in the home or the neutral configuration. Raises ShapeError, UnknownNameError,
+    and StateError for NaN and zero quaternions.
     """
     q = coordinates(mechanism, q, "q")
     q = vector(q, mechanism.nq, "q", f"nq of mechanism {mechanism.name!r}")
@@ -222,10 +267,12 @@ def normalise_quaternions(mechanism: Mechanism, q: np.ndarray, where: str = "") 
 
 
 def nv_vector(mechanism: Mechanism, value: Any, name: str) -> np.ndarray:
-    """v, tau or a (nv,), finite, also as a dictionary by the names of speeds, of which the others are zero.
+    """v, tau or a (nv,), finite, also as a dictionary by the names of speeds or joints, of which the others
+    are zero.
 
     Raises ShapeError, StateError or UnknownNameError.
     """
+    value = values_of_elements(mechanism, value, "v", name)
     value = values_by_name(value, np.zeros(mechanism.nv), mechanism.speed_names, "speed", name)
     return vector(value, mechanism.nv, name, f"nv of mechanism {mechanism.name!r}")
 

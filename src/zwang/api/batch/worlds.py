@@ -22,6 +22,7 @@ from zwang.api.arguments.validation import (
     named_keyframe,
     normalise_quaternions,
     or_of_keyframe,
+    values_of_elements,
 )
 from zwang.api.batch.compiled_observation import compiled_observation
 from zwang.api.batch.observation import STAGE, Observation, ObservedState
@@ -186,12 +187,12 @@ class Worlds:
         """Set worlds to an initial state at time 0, without failure and without warm start.
 
         mask: (count,) truth values, or the numbers of the worlds to reset; None resets all. q: (nq,), one
-        row for each world to reset (n, nq), or a dictionary of coordinates by name; by default the home
-        configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. q may also
-        be the name of a keyframe, which then gives the defaults of v, also of the speeds that a dictionary
-        leaves out, and of activation, the controls, which are not changed otherwise, and the poses of mocap
-        bodies that are parameters. Raises ShapeError, StateError, UnknownNameError, and SimulationError for a
-        keyframe that moves other mocap bodies; then nothing is changed.
+        row for each world to reset (n, nq), or a dictionary by the names of coordinates or joints; by default
+        the home configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. q
+        may also be the name of a keyframe, which then gives the defaults of v, also of the speeds that a
+        dictionary leaves out, and of activation, the controls, which are not changed otherwise, and the poses
+        of mocap bodies that are parameters. Raises ShapeError, StateError, UnknownNameError, and
+        SimulationError for a keyframe that moves other mocap bodies; then nothing is changed.
         """
         self._stepping.check_idle()
         chosen = self._chosen(mask)
@@ -233,6 +234,7 @@ class Worlds:
         self._stepping.check_idle()
         chosen = self._chosen(mask)
         n, m = len(chosen), self.mechanism
+        q, v = values_of_elements(m, q, "q", "q"), values_of_elements(m, v, "v", "v")
         new_q = merged_rows(q, self.q[chosen], m.coordinate_names, "q")
         new_v = merged_rows(v, self.v[chosen], m.speed_names, "v")
         new_z = rows_of(activation, (n, self.activation.shape[1]), "activation", self.activation[chosen])
@@ -548,6 +550,7 @@ class Worlds:
         """Validated initial states of n worlds."""
         m = self.mechanism
         home, rest = m.home or m.neutral, np.zeros(m.nv)
+        q, v = values_of_elements(m, q, "q", "q"), values_of_elements(m, v, "v", "v")
         rows_q = merged_rows(
             q, np.broadcast_to(np.array(home, float), (n, m.nq)).copy(), m.coordinate_names, "q"
         )

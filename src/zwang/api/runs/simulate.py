@@ -103,10 +103,11 @@ def simulate(
     """The recorded motion of one or many worlds, as a dataset over (world, time, ...).
 
     mechanism: the mechanism.
-    q0: initial coordinates (nq,) or (worlds, nq) [rad, m, unit quaternions], a dictionary by coordinate
-        name, or the name of a keyframe, which then also gives the activations and the defaults of v0 and
-        control, and of what dictionaries of these leave out; by default the home configuration. An array
-        with labels, such as `run.q.isel(time=-1)`, is read by them; v0 and control likewise.
+    q0: initial coordinates (nq,) or (worlds, nq) [rad, m, unit quaternions], a dictionary by the names of
+        coordinates or joints, or the name of a keyframe, which then also gives the activations and the
+        defaults of v0 and control, and of what dictionaries of these leave out; by default the home
+        configuration. An array with labels, such as `run.q.isel(time=-1)`, is read by them; v0 and control
+        likewise. In a dictionary, the value of a joint with several coordinates is an array of them.
     v0: initial generalised velocities (nv,) or (worlds, nv) [rad/s, m/s], or a dictionary by name; by
         default zero.
     duration: simulated time [s], rounded to whole steps.

@@ -79,8 +79,8 @@ def solve_ik(
     method: "lm", Levenberg-Marquardt with joint limits and restarts (default); "newton" (or
     "jacobian_inverse") and "transpose" (or "jacobian_transpose"), the classical iterations without restarts.
     q0 (nq,) or (..., nq): the start, or that of each target, or several starts of one target; or the name of
-    a keyframe, or a dictionary of coordinates by name, of which the others are those at home; by default the
-    middle between the joint limits.
+    a keyframe, or a dictionary by the names of coordinates or joints, of which the others are those at home;
+    by default the middle between the joint limits.
     part: "pose", "position" or "orientation"; by default what the targets contain.
     components: instead of a part, some of "x y z rx ry rz". axes: the axes of the components, "world"
     (default) or "body", those of the frame.
