@@ -124,6 +124,20 @@ def test_an_array_may_be_both_input_and_output(tmp_path):
     np.testing.assert_array_equal(both, [2.0, 1.0])
 
 
+@needs_cc
+def test_an_element_of_an_array_that_may_be_unset_gives_no_warning(tmp_path):
+    """As the forces of contacts, of which there are none at some times: GCC warns of them."""
+
+    def first(x):
+        count = scalar.lane_maximum(x[0], 2)
+        array = scalar.fori_loop(0, count, lambda k, a: a.set(k, x[1]), scalar.empty(2), unroll=False)
+        return [scalar.where(x[0] > 0.5, array[0], 0.0)]
+
+    [(program, call)] = many(tmp_path, [first], 2, "float64")
+    for count, expected in ((0.0, 0.0), (1.0, 7.0), (2.0, 7.0)):
+        assert called(call, program, {"x": [count, 7.0]}, "float64") == [expected]
+
+
 @given(st.text(max_size=30))
 @settings(max_examples=30)
 def test_names_cannot_leave_the_comment(name):

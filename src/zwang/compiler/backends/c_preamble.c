@@ -8,6 +8,8 @@
 #if defined(__GNUC__) && !defined(__clang__)
 /* GCC 12.2 loses stores to arrays after loops if it vectorises straight-line code */
 #pragma GCC optimize("no-tree-slp-vectorize")
+/* arrays of varying length are not initialised, which takes time; GCC does not see which elements are read */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 typedef $real real;
