@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zwang as zw
 from tests.solver.null_space import null_space_reduction
 from tests.solver.random_problems import random_problem
 from zwang.algebra.dual_control_flow import Tangent, tangents
@@ -101,6 +102,63 @@ def test_derivatives_along_which_redundant_rows_contradict_each_other_are_linear
     parts, both = [derivatives(dJ) for dJ in (first, third)], derivatives(first + third)
     for k in range(2):
         assert np.abs(parts[0][k] + parts[1][k] - both[k]).max() <= 1e-8 * np.abs(both[k]).max()
+
+
+def dumbbell(mass):
+    """A light bar between two bodies of 1 kg."""
+    x, y, z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    bar = zw.Body("bar", zw.Planar("p", axis=y), mass=mass, inertia=(mass / 12,) * 3)
+    ends = [
+        zw.Body(n, (zw.Prismatic(n + "x", axis=x), zw.Prismatic(n + "z", axis=z)), mass=1.0) for n in "ab"
+    ]
+    pins = [zw.Connect(n, ("bar", (at, 0, 0)), (n, (0, 0, 0))) for n, at in (("a", -0.5), ("b", 0.5))]
+    return zw.Mechanism("dumbbell", [bar, *ends], gravity=(0, 0, 0), constraints=pins)
+
+
+@pytest.mark.parametrize("mass", [1e-4, 1e-6, 1e-8, 1e-10, 1e-12])
+def test_a_bar_of_any_mass_carries_the_centripetal_force_of_what_it_connects(mass, w=2.0):
+    start = {"ax": -0.5, "bx": 0.5}, {"p.angle": w, "az": w / 2, "bz": -w / 2}
+    found = zw.simulate(
+        dumbbell(mass), *start, duration=0.5, step=1e-3, integrator="rk4", record={"multipliers": True}
+    )
+    force = np.linalg.norm(found.multiplier.values[0].reshape(-1, 2, 3), axis=-1)
+    assert np.abs(force - 0.5 * w * w).max() < 1e-9
+    assert np.ptp(found.energy.values) < 1e-10
+    assert abs(found.q.values[0, -1][2] - w * 0.5) < 1e-9
+
+
+@pytest.mark.parametrize("inertia", [1e-2, 1e-6, 1e-9])
+def test_accelerations_of_a_bob_on_a_light_rod_have_exact_derivatives_where_no_force_acts(inertia, angle=0.7):
+    x, y, z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    rod = zw.Body("rod", zw.Revolute("a", axis=y), mass=1e-6, inertia=(inertia,) * 3)
+    bob = zw.Body("bob", (zw.Prismatic("x", axis=x), zw.Prismatic("z", axis=z)), mass=1.0)
+    pin = zw.Connect("pin", ("rod", (0, 0, -1)), ("bob", (0, 0, 0)))
+    m = zw.Mechanism("pendulum", [rod, bob], gravity=(0, 0, 0), constraints=[pin])
+    q = [angle, -np.sin(angle), -np.cos(angle)]
+    found = zw.compile(m).constrained_dynamics_derivatives(q, np.zeros(3), np.zeros(3))
+    # unit generalised forces on a pendulum of length 1, with the moment of inertia 1 + inertia
+    motion = np.array([1, -np.cos(angle), np.sin(angle)])
+    assert np.abs(found.B[3:] - np.outer(motion, motion) / (1 + inertia)).max() < 1e-6
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3])
+def test_a_parallelogram_near_its_dead_centre_falls_by_its_closed_form(angle, length=2.0, g=9.81):
+    def link(name, long, *parent, at=(0, 0, 0)):
+        joint, inertia = zw.Revolute(name, (0, 0, 1)), (long**2 / 12,) * 3
+        return zw.Body(name, joint, *parent, position=at, mass=1, com=(long / 2, 0, 0), inertia=inertia)
+
+    bodies = [
+        link("left", 1),
+        link("coupler", length, "left", at=(1, 0, 0)),
+        link("right", 1, at=(length, 0, 0)),
+    ]
+    pin = zw.Connect("pin", ("coupler", (length, 0, 0)), ("right", (1, 0, 0)))
+    m = zw.Mechanism("parallelogram", bodies, gravity=(0, -g, 0), constraints=[pin])
+    found = zw.constrained_dynamics(m, [angle, -angle, angle], [1.0, -1.0, 1.0], np.zeros(3))
+    assert found.converged
+    # two cranks of the moment of inertia 1/3, and the coupler of 1 kg, at the radius 1
+    expected = -2 * g * np.cos(angle) / (2 / 3 + 1)
+    assert np.abs(found.acceleration - expected * np.array([1, -1, 1])).max() < 1e-9
 
 
 def test_rows_that_are_not_finite_are_named():

@@ -3,44 +3,61 @@
     a' = a - (M + A^T D A)^-1 (M (a - a_free) - A^T (f - D (A a - b))),     f' = f - D (A a' - b)
 
 The matrix is factorised once; each iteration is a substitution. With D = 1 / rho large, one iteration
-reduces the residual by the factor rho / (rho + A M^-1 A^T), so that three or four iterations suffice; more
-are needed near singular configurations, where the rows are nearly dependent. Redundant rows need no rank
-decision: they share their force, with the least f^T D^-1 f. Source: Rockafellar, Math. Oper. Res. 1 (1976)
+reduces the residual by the factor rho / (rho + A M^-1 A^T), so that three or four iterations suffice.
+Redundant rows need no rank decision: they share their force, with the least f^T D^-1 f.
+
+In some directions the factor may be near one, for two reasons. A light body between heavy ones makes its rows
+alike in the metric of M; then passes with a smaller rho follow. Rounding leaves errors of the forces in
+proportion to D, which the last pass, with the first rho, removes. Or the rows themselves are nearly
+dependent: redundant ones slightly off the constraints, or those of a linkage near a dead centre. Forces in
+such a direction cancel each other in all coordinates, and follow the slightest violation of the constraints.
+They are found as far as the iterations with the first rho go. Source: Rockafellar, Math. Oper. Res. 1 (1976)
 97, the proximal point method on the dual; `hard_contact` is the same method with inequalities.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.dual_control_flow import parts, tangent_array, value_of
-from zwang.algebra.factorization import factor, weighted_transpose
+from zwang.algebra.dual_control_flow import parts, tangent_array, value_of, values_of
+from zwang.algebra.factorization import Factors, factor, weighted_transpose
 from zwang.algebra.norms import by_precision, max_abs, root_of_square
+from zwang.algebra.selection import where_leaves
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     absolute,
     cond,
     divide,
+    equal,
     is_zero,
     logical_and,
     logical_not,
     logical_or,
     maximum,
+    minimum,
     where,
     while_loop,
 )
 from zwang.solver.solution import Solution
 
-ITERATIONS = 200  # the limit; see the module
+FIRST_ITERATIONS = 8  # of which three or four suffice in most cases; see the module
+SOFT_ITERATIONS = 200  # with the first rho
+ITERATIONS = 20  # in each pass with a smaller one
+LAST_ITERATIONS = 2  # with the first rho again
+PASSES = 4  # the number of the last pass, after those with a smaller rho each time
 # in double and in single precision
-PENALTY_COMPLIANCE = 1e-5, 1e-3  # rho, relative to the inverse weight of a row
+PENALTY_COMPLIANCE = 1e-5, 1e-3  # the first rho, relative to the inverse weight of a row
+REDUCTION = 1e-3, 1e-1  # of rho
 TOLERANCE = 1e-11, 1e-7  # of the change of the forces, relative
 ROUNDING = 2e-15, 1e-6  # of a residual, relative to the terms that it is the sum of
-RATE_TOLERANCE = 1e-13, 1e-6  # of the change of the derivatives of the accelerations, relative to the largest
-STAGNATING_RATE = 1e-8, 1e-4  # the same, below which rounding may prevent a smaller change
+RATE_TOLERANCE = 1e-13, 1e-6  # of the changes that follow, of derivatives of accelerations, relative
+STALLS = 2  # iterations in which rounding prevents a smaller change of these derivatives
+SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
+LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
 CONTRADICTING_RATE = 1e-9  # relative derivative of a residual above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
 SMALLEST_REFERENCE = 1e-3  # [rad/s^2, m/s^2] this is relative to the residual of such accelerations at least
@@ -49,17 +66,127 @@ CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named amo
 
 class _MultiplierState(NamedTuple):
     """Accelerations a, forces f, residual A a - b, iterations so far, whether the method has terminated, and
-    whether it did so above its tolerance, because of rounding; on tangents, the largest last change of the
-    derivatives of a.
+    whether it did so above its tolerance, because of rounding. weight: the sum of D of all iterations,
+    relative to the first. On tangents, rate_change: the smallest change of the derivatives of a so far;
+    stalls: in how many iterations it did not become smaller.
     """
 
     a: np.ndarray
     force: np.ndarray
     residual: np.ndarray
-    iterations: Any
-    done: Any
+    iterations: Any = 0.0
+    done: Any = 0.0 > 1.0
     stagnated: Any = 0.0 > 1.0
+    weight: Any = 0.0
     rate_change: Any = np.inf
+    stalls: Any = 0.0
+
+
+class _Multipliers(NamedTuple):
+    """The problem and its rows, the factors of M, and D (k,) of the first rho; tangents: see
+    `solve_multipliers`.
+    """
+
+    problem: GaussProblem
+    rows: Rows
+    mass: Factors
+    D: np.ndarray
+    tangents: bool
+
+    def iteration(self, ratio: Any) -> Callable[[_MultiplierState], _MultiplierState]:
+        """One iteration with ratio D, as a function of the state before it."""
+        M, A, D = self.problem.M, self.rows.J, ratio * self.D
+        factors = self.mass.update(A, D)
+        tolerance, relative_rounding = (self.by_precision(x) for x in (TOLERANCE, ROUNDING))
+
+        def iterate(s: _MultiplierState) -> _MultiplierState:
+            # a' = a + da,  da = -(M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
+            gradient = M @ (s.a - self.problem.a_free) - A.T @ s.force + weighted_transpose(A, D, s.residual)
+            step = -factors.solve(gradient)
+            a = s.a + step
+            # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
+            change = D * (s.residual + A @ step)
+            force, residual = s.force - change, A @ a - self.rows.aref
+            rounding = relative_rounding * self.size(a, D)
+            accurate = max_abs(change) <= tolerance * max_abs(force)
+            stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
+            done = logical_or(accurate, max_abs(change) <= rounding)
+            after = _MultiplierState(
+                a,
+                force,
+                residual,
+                s.iterations + 1,
+                done,
+                stagnated,
+                s.weight + ratio,
+                s.rate_change,
+                s.stalls,
+            )
+            return _with_rates(after, step) if self.tangents else after
+
+        return iterate
+
+    def size(self, a: np.ndarray, D: np.ndarray) -> Any:
+        """The largest D (|b| + |A| |a|), of the terms of the residuals."""
+        return max_abs(D * _magnitudes(self.rows.J, a, self.rows.aref))
+
+    def by_precision(self, numbers: tuple[float, float]) -> Any:
+        """The number for double or for single precision."""
+        return by_precision(value_of(self.problem.M[0, 0]), *numbers)
+
+    def acts(self, residual: Any, size: Any) -> Any:
+        """Whether the forces D r of a residual r (k,) act on a coordinate; rounding errors, relative to the
+        size of its terms, do not count.
+        """
+        forces = values_of(self.D) * np.array(residual)
+        exceeds = max_abs(forces) > self.by_precision(SLOW_RESIDUAL) * size
+        return logical_and(exceeds, _act(values_of(self.rows.J), forces))
+
+    def later_passes(self, s: _MultiplierState) -> _MultiplierState:
+        """The state after further passes, which follow a first one that has not converged.
+
+        The residual that is left tells the direction of the forces that converge slowly. If these act on a
+        coordinate, passes with a smaller rho follow, see the module, and otherwise one with the first rho.
+        """
+        act = self.acts(values_of(s.residual), value_of(self.size(s.a, self.D)))
+        if self.tangents:
+            rates = self.acts(_rates(s.residual), _rate_size(self.rows.J, s.a, self.D))
+            act = logical_or(act, rates)
+        ratio = where(act, divide(1, self.by_precision(REDUCTION)), 1.0)
+        start = _Passes(
+            s, where(act, 1.0, 0.0), ratio, where(act, s.iterations + ITERATIONS, SOFT_ITERATIONS)
+        )
+        return while_loop(lambda p: p.number <= PASSES, lambda p: p.after(self), start).state
+
+
+class _Passes(NamedTuple):
+    """The state between passes with a rho of their own each. number: of the next one: 0 with the first rho,
+    those from 1 with a smaller one, `PASSES` with the first rho again, and the number after it means the end.
+    ratio: of its D to the first. end: the iteration at which it ends.
+    """
+
+    state: _MultiplierState
+    number: Any
+    ratio: Any
+    end: Any
+
+    def after(self, m: _Multipliers) -> _Passes:
+        """The state after one more pass."""
+        is_last = equal(self.number, PASSES)
+
+        def unfinished(s: _MultiplierState) -> Any:
+            return logical_and(logical_or(is_last, logical_not(s.done)), s.iterations < self.end)
+
+        s = while_loop(
+            unfinished, m.iteration(self.ratio), self.state._replace(rate_change=np.inf, stalls=0.0)
+        )
+        ends = logical_or(is_last, equal(self.number, 0))
+        number = where(ends, PASSES + 1.0, where(s.done, 1.0 * PASSES, self.number + 1))
+        returns = equal(number, PASSES)
+        ratio = where(returns, 1.0, divide(self.ratio, m.by_precision(REDUCTION)))
+        return _Passes(
+            s, number, ratio, s.iterations + where(returns, 1.0 * LAST_ITERATIONS, 1.0 * ITERATIONS)
+        )
 
 
 def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = False) -> Solution:
@@ -70,37 +197,20 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     inconsistent and has not converged. tangents: whether the data are tangents; the iteration then goes on
     until the derivatives of the accelerations have converged, too.
     """
-    M, A = problem.M, rows.J
-    precision = value_of(problem.M[0, 0])
-    compliance, tolerance, relative_rounding = (
-        by_precision(precision, *x) for x in (PENALTY_COMPLIANCE, TOLERANCE, ROUNDING)
-    )
+    A = rows.J
+    compliance = by_precision(value_of(problem.M[0, 0]), *PENALTY_COMPLIANCE)
     D = scalar_array([divide(1, compliance * w) if any(not is_zero(x) for x in row) else 0
-               for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
-    factors = factor(M, problem.parents).update(A, D)
-
-    def unfinished(s: _MultiplierState) -> Any:
-        return logical_and(logical_not(s.done), s.iterations < ITERATIONS)
-
-    def iterate(s: _MultiplierState) -> _MultiplierState:
-        # a' = a + da,  da = -(M + A^T D A)^-1 (M (a - a_free) - A^T f + A^T D (A a - b))
-        gradient = M @ (s.a - problem.a_free) - A.T @ s.force + weighted_transpose(A, D, s.residual)
-        step = -factors.solve(gradient)
-        a = s.a + step
-        # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
-        change = D * (s.residual + A @ step)
-        force, residual = s.force - change, A @ a - rows.aref
-        rounding = relative_rounding * max_abs(D * _magnitudes(A, a, rows.aref))
-        accurate = max_abs(change) <= tolerance * max_abs(force)
-        stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
-        done = logical_or(accurate, max_abs(change) <= rounding)
-        after = _MultiplierState(a, force, residual, s.iterations + 1, done, stagnated)
-        return _with_rates(after, s.rate_change, step, problem.a_free) if tangents else after
-
+                      for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
+    multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, tangents)
     initial = np.array(problem.a_free)
-    start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref, 0.0, 0.0 > 1.0)
-    last = while_loop(unfinished, iterate, start)
-    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(M, rows, last.a))
+    start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref)
+    first = while_loop(
+        lambda s: logical_and(logical_not(s.done), s.iterations < ITERATIONS),
+        multipliers.iteration(1.0),
+        start,
+    )
+    last = cond(first.done, lambda: first, lambda: multipliers.later_passes(first))
+    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
     return Solution(
         last.a,
         _with_least_rates(last, D, A) if tangents else last.force,
@@ -112,40 +222,53 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     )
 
 
-def _with_rates(s: _MultiplierState, before: Any, step: np.ndarray, a_free: np.ndarray) -> _MultiplierState:
-    """The state, which has terminated if the derivatives of a no longer change either; before: their change
-    in the iteration before.
+def _with_rates(s: _MultiplierState, step: np.ndarray) -> _MultiplierState:
+    """The state, which has terminated if the derivatives of a no longer change either. step: the last change
+    of a.
 
     Values that satisfy the rows from the start terminate the iteration after the first one, in which the
     derivatives of the residual are reduced by the factor of the module only once.
     """
-    change, size, free = (max_abs(_rates(x)) for x in (step, s.a, a_free))
-    tolerance, stagnating, rounding = (
-        by_precision(size, *x) for x in (RATE_TOLERANCE, STAGNATING_RATE, ROUNDING)
-    )
-    small = logical_or(change <= tolerance * size, change <= rounding * free)
-    stagnates = logical_and(change >= before, change <= stagnating * size)
-    done = logical_and(value_of(s.done), logical_or(small, stagnates))
-    return s._replace(done=done, rate_change=change)
+    change, size, before = max_abs(_rates(step)), max_abs(_rates(s.a)), s.rate_change
+    falls, is_first = change < before, equal(before, np.inf)
+    # the changes that follow add up to change^2 / (before - change), if all fall by the same factor
+    small = change * change <= by_precision(size, *RATE_TOLERANCE) * size * (before - change)
+    small = logical_or(logical_and(small, logical_and(falls, logical_not(is_first))), equal(change, 0))
+    stalls = where(falls, s.stalls, s.stalls + 1)
+    done = logical_and(value_of(s.done), logical_or(small, stalls >= STALLS))
+    return s._replace(done=done, rate_change=minimum(change, before), stalls=stalls)
+
+
+def _act(A: np.ndarray, force: np.ndarray) -> Any:
+    """Whether forces (k,) of rows act on a coordinate, and do not cancel each other in all of them.
+
+    The effect on a coordinate is told as the force that has it in the row with the largest lever there.
+    """
+    levers = [max_abs(column) for column in A.T]
+    effects = [divide(x, where(lever > 0, lever, 1.0)) for x, lever in zip(A.T @ force, levers, strict=True)]
+    return max_abs(effects) >= LEAST_EFFECT * max_abs(force)
 
 
 def _with_least_rates(s: _MultiplierState, D: np.ndarray, A: np.ndarray) -> np.ndarray:
     """The forces (k,), whose derivatives do not depend on the number of iterations.
 
-    Along a direction in which redundant rows begin to contradict each other, a residual is left. It changes
-    their forces alike in each iteration, without an effect on the acceleration.
+    Along a direction in which redundant rows begin to contradict each other, a derivative of the residual is
+    left. It changes those of their forces alike in each iteration, without an effect on the acceleration.
     """
-    values, residual = [value_of(x) for x in D], _rates(s.residual)
-    weighted = [x * dr for x, dr in zip(values, residual, strict=True)]
+    left = [value_of(x) * parts(y)[1] for x, y in zip(D, s.residual, strict=True)]
+    contradict = max_abs(left) > CONTRADICTING_RATE * _rate_size(A, s.a, D)
+    corrected = [y + value_of(s.weight) * x for x, y in zip(left, _rates(s.force), strict=True)]
+    return tangent_array(values_of(s.force), where_leaves(contradict, corrected, _rates(s.force)))
+
+
+def _rate_size(A: np.ndarray, a: np.ndarray, D: np.ndarray) -> Any:
+    """The largest D (|A'| |a| + |A| |a'|), of the terms of the derivatives of residuals."""
     terms = [
-        x * sum((absolute(parts(e)[1] * value_of(y)) + absolute(value_of(e) * parts(y)[1])
-                 for e, y in zip(row, s.a, strict=True)), start=0.0)
-        for x, row in zip(values, A, strict=True)
+        sum((absolute(parts(e)[1] * value_of(y)) + absolute(value_of(e) * parts(y)[1])
+             for e, y in zip(row, a, strict=True)), start=0.0)
+        for row in A
     ]  # fmt: skip
-    contradict = max_abs(weighted) > CONTRADICTING_RATE * max_abs(terms)
-    corrections = [where(contradict, value_of(s.iterations) * x, 0.0) for x in weighted]
-    pairs = zip(s.force, corrections, strict=True)
-    return tangent_array([value_of(f) for f in s.force], [parts(f)[1] + x for f, x in pairs])
+    return max_abs([value_of(x) * term for x, term in zip(D, terms, strict=True)])
 
 
 def _rates(values: Any) -> list[Any]:
