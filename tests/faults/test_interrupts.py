@@ -96,6 +96,49 @@ assert np.array_equal(alone.forward_dynamics(q, v, q), expected)
 
 
 @POSIX
+def test_an_interrupted_step_of_worlds_is_undone_or_completed() -> None:
+    """Calls that take long, calls that are too short to be stopped, and those whose states take long to
+    copy.
+    """
+    run(
+        PRESS
+        + """
+from zwang.gym import VectorEnv
+
+pendulum = furuta(**FURUTA)
+observed = lambda s: [s.time, *s.q(), *s.v()]
+worlds = zw.Worlds(pendulum, 3000, threads=2, step=1e-3, observe=lambda s: {"now": observed(s)})
+start = np.random.default_rng(0).normal(size=(3000, 2))
+worlds.reset(q=start)
+for substeps, after in ((400_000, 0.3), (400_000, 0.5), (200, 0.1), (200, 0.17)):
+    worlds.step(substeps=50)
+    before = worlds.observation["now"].copy()
+    interrupted(lambda: [worlds.step(substeps=substeps) for _ in range(1000)], after)
+    state = np.column_stack([worlds.time, worlds.q, worlds.v])
+    assert np.array_equal(worlds.observation["now"], state) and np.ptp(worlds.time) == 0
+    steps = round(worlds.time[0] / 1e-3) - round(before[0, 0] / 1e-3)
+    assert steps == 0 if substeps > 200 else steps % substeps == 0
+    assert steps or np.array_equal(state, before)
+undisturbed = worlds.with_count(3000)
+undisturbed.reset(q=start)
+undisturbed.step(substeps=round(worlds.time[0] / 1e-3))
+assert np.array_equal(undisturbed.q, worlds.q)
+cheap = zw.Worlds(pendulum, 1_000_000, threads=2)
+cheap.step()
+interrupted(lambda: [cheap.step(substeps=2) for _ in range(10_000)], 0.4)
+assert np.ptp(cheap.time) == 0 and cheap.time[0] > 0
+
+envs = VectorEnv(pendulum, observed, lambda s: 0.0, num_envs=500, frame_skip=20)
+envs.reset(seed=0)
+envs.step(np.zeros((500, 1)))
+for k in range(8):
+    interrupted(lambda: [envs.step(np.zeros((500, 1))) for _ in range(100_000)], 0.01 + 0.002 * k)
+    assert np.allclose(envs.worlds.time, envs._episodes.elapsed * envs.dt, rtol=1e-9)
+"""
+    )
+
+
+@POSIX
 def test_compilation_is_interrupted_and_repeated() -> None:
     run(
         PRESS

@@ -155,7 +155,11 @@ class Episodes:
         if not self._have_begun:
             waiting = np.flatnonzero(self.elapsed < 0).tolist()
             raise SimulationError(f"environments {waiting} have no episode yet: call reset() before step()")
-        self.worlds.step(actions, self.environment.frame_skip)
+        try:
+            self.worlds.step(actions, self.environment.frame_skip)
+        except KeyboardInterrupt:  # after which the worlds have all advanced, or none of them
+            self.elapsed += self.worlds.time > (self.elapsed + 0.5) * self.environment.dt
+            raise
         self.elapsed += 1
 
     @property

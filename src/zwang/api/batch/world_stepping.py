@@ -36,12 +36,14 @@ class WorldStepping:
         worlds = len(self._control)
         self._running = False
         arrays = [*inputs.values()]
-        self._copied = Rollout(step, arrays, worlds, state, before=before, then=then)
+        self._copied = Rollout(step, arrays, worlds, state, before=before, then=then, is_atomic=True)
         self._last = self._copied
         self._read: Rollout | None = None
         if step.threads > 1 and worlds >= WORTH_READING and self._control.size:
             copied = {**before, CONTROL: self._control}
-            self._read = Rollout(step, arrays, worlds, state, before=copied, then=then, given=CONTROL)
+            self._read = Rollout(
+                step, arrays, worlds, state, before=copied, then=then, given=CONTROL, is_atomic=True
+            )
 
     def readable(self, control: Any) -> np.ndarray | None:
         """The control, if it is an array that the next call may read where it is."""
@@ -52,7 +54,8 @@ class WorldStepping:
         return control if has_form and control.flags.c_contiguous and control.flags.behaved else None
 
     def run(self, steps: int, control: np.ndarray | None = None) -> None:
-        """Compute steps at the worlds' control, or at this one, which becomes theirs.
+        """Compute steps at the worlds' control, or at this one, which becomes theirs. A run that is
+        interrupted leaves the state and the observation of all worlds as they were, or completes its steps.
 
         Raises MemoryError, and SimulationError during a call of another thread.
         """

@@ -168,6 +168,7 @@ class Worlds:
         or (count,); None keeps the present one. Without inputs it is the generalised force tau (nv,) or
         (count, nv) [N m, N]. Raises ShapeError, StateError, UnknownNameError, ArgumentError, and
         SimulationError during a call of another thread. A control that is not finite makes its world fail.
+        KeyboardInterrupt leaves all worlds as they were, or the call is completed before it is raised.
         """
         if substeps is not self._substeps:  # identity, as True and 1.0 equal 1
             self._set_substeps(whole_number(substeps, "substeps"))

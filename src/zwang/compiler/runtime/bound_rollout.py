@@ -15,12 +15,14 @@ from zwang.compiler.backends.llvm.entry_points import ROLLOUT, STATE_COPY, TRANS
 from zwang.compiler.backends.llvm.module import port_starts
 from zwang.compiler.ir.program import Port, Program, nonempty_ports
 from zwang.compiler.runtime.kernel import Kernel, int64_array
-from zwang.compiler.runtime.teams import Job, run_job
+from zwang.compiler.runtime.teams import Job, can_be_interrupted, run_job
 
 INSTRUCTION_SECONDS = 1.5e-9  # of a vector instruction, before the first call has been timed
 # Numbers of vector instructions, which are estimates:
 WORTH_TIMING = 20_000  # of a call from which on it is timed, and several threads may share it
 WORTH_INTERRUPTING = 1_000_000  # of a call that is not shared, from which on it is timed
+COPY_SECONDS = 2e-10  # of a byte, to new memory
+SMALL_PART = 0.1  # of a call: if the copy of its state takes less, the call is undone when it is interrupted
 LARGEST_INCREASE = 1.25  # of the time that a call is expected to take, by the one before it
 
 
@@ -51,7 +53,8 @@ class Rollout:
     in `last` may be that of the input of the same name: each world is read before it is written. before:
     arrays (worlds, size) to which inputs are copied before the first step, by name. then: a rollout of the
     same worlds that follows each run of this one. given: the name of an input that a run may read from
-    another array.
+    another array. is_atomic: whether a run that is interrupted leaves the arrays in `last`, and those of
+    `then`, as they were, or else is completed.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Rollout:
         before: Mapping[str, np.ndarray] | None = None,
         then: Rollout | None = None,
         given: str | None = None,
+        is_atomic: bool = False,
     ):
         self.compiled, self.worlds = compiled, worlds
         self.threads = 1  # that shared the last run
@@ -81,6 +85,8 @@ class Rollout:
         self._descriptor, rows = described_rollout(1, 1, tables)
         self._given_row = _row_of(given, program.inputs, rows["read"])
         self._memory = (rows, inputs, before, records, last, then)  # that the descriptor refers to
+        self._last = [*last.values(), *(then._last if then is not None else ())]
+        self._restored = self._last if is_atomic else []
         kernel, arguments = self._kernel, ctypes.addressof(self._descriptor)
         self._job = Job(
             kernel.rollout,
@@ -133,12 +139,33 @@ class Rollout:
         compiled, blocks = self.compiled, self._job.blocks * steps
         known = compiled.block_seconds
         seconds = blocks * (known or compiled.cost * INSTRUCTION_SECONDS)
+        kept, stop = [], self._stop
+        if self._restored and can_be_interrupted(seconds):
+            copying = COPY_SECONDS * sum(x.nbytes for x in self._restored)
+            if copying * compiled.threads < SMALL_PART * seconds:
+                kept = [x.copy(order="K") for x in self._restored]
+            else:
+                stop = None
         started = time.perf_counter()
-        succeeded, self.threads = run_job(self._job, seconds, compiled.threads, self._stop)
+        try:
+            succeeded, self.threads = run_job(self._job, seconds, compiled.threads, stop)
+        except BaseException:
+            self._restore(kept)
+            raise
         taken = (time.perf_counter() - started) * self.threads / blocks
         largest = known * (LARGEST_INCREASE if self.threads == 1 else 1.0)
         compiled.block_seconds = min(taken, largest) if known else taken
         return succeeded
+
+    def _restore(self, kept: Sequence[np.ndarray]) -> None:
+        """Let the restored arrays be as they were, even if this thread is interrupted again meanwhile."""
+        while True:
+            try:
+                for array, values in zip(self._restored, kept, strict=False):
+                    array[:] = values
+                return
+            except KeyboardInterrupt:
+                continue
 
     def _stop(self) -> None:
         """Let the rollout kernel return after the present step."""

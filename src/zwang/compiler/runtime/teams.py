@@ -88,26 +88,33 @@ class Job:
         return partial(self.function, *arguments)
 
 
-def run_job(job: Job, seconds: float, threads: int, stop: Callable[[], None]) -> tuple[bool, int]:
+def run_job(job: Job, seconds: float, threads: int, stop: Callable[[], None] | None) -> tuple[bool, int]:
     """Do a job on up to `threads` threads: whether it succeeded, and the number of threads that it was
     divided among.
 
     seconds: that it is expected to take on one thread. stop: called when this thread is interrupted; it asks
     the running calls of the function to return early. `stop` must have references to all memory that the
-    function uses.
+    function uses. Without it the job is completed before this thread is interrupted.
     """
-    in_background = seconds > LONGEST_PIECE and threading.current_thread() is threading.main_thread()
+    in_background = stop is not None and can_be_interrupted(seconds)
     if not in_background and (threads == 1 or job.blocks == 1 or seconds < 2 * WORTH_A_WORKER):
         return job.run(), 1
     team = _take(threads)
     if team is None:
         return job.run(), 1
     try:
-        if in_background:
+        if stop is not None and in_background:
             return team.run_in_background(job, seconds, stop)
         return team.run(job, seconds)
     finally:
         _idle.setdefault(threads, []).append(team)
+
+
+def can_be_interrupted(seconds: float) -> bool:
+    """Whether a job that is expected to take so long on one thread may end early, when this thread is
+    interrupted; others are completed.
+    """
+    return seconds > LONGEST_PIECE and threading.current_thread() is threading.main_thread()
 
 
 class Team:
