@@ -395,8 +395,9 @@ def test_a_compiler_that_does_not_round_each_operation_is_refused(tmp_path):
 
 @pytest.mark.needs("cmake")
 @needs_cc
-def test_cmake_builds_the_library_and_its_test_passes(tmp_path):
-    zw.export(furuta(**FURUTA), tmp_path, functions=["step"])
+@pytest.mark.parametrize("name", ["test", "m"])  # targets of CMake and of the linker
+def test_cmake_builds_the_library_and_its_test_passes(name, tmp_path):
+    zw.export(furuta(**FURUTA), tmp_path, name=name, functions=["step"])
     for command in (
         "cmake -S . -B build",
         "cmake --build build",
