@@ -60,7 +60,10 @@ def close(found, expected, tolerance=EXACT):
 @pytest.mark.parametrize("name", cases.FUNCTIONS)
 def test_values_are_those_of_the_compiled_function(name):
     given = arguments(name)
-    found = outputs(in_casadi(name)(*given))
+    function = in_casadi(name)
+    names = [*function.name_in(), *function.name_out()]
+    assert len({*names}) == len(names)  # as `factory` and expressions need
+    found = outputs(function(*given))
     expected = native(name, *given)
     if isinstance(expected, dict):
         expected = list(expected.values())

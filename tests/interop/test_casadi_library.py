@@ -4,6 +4,7 @@ the float reference, and what only they can do.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -48,6 +49,7 @@ def in_float_text(name: str, *given) -> list[np.ndarray]:
     """What the function on floats returns, not compiled."""
     *arrays, payload = given
     m = ARM.subs({"payload": float(np.ravel(payload)[0])})
+    arrays = [x if x.ndim else float(x) for x in arrays]
     found = getattr(zw, name)(m, *arrays, **cases.FUNCTIONS[name])
     return list(found) if isinstance(found, tuple) else [found]
 
@@ -65,13 +67,19 @@ def test_a_library_has_the_values_and_sparsity_of_the_machine_code(name, librari
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "frame_pose"])
-@pytest.mark.parametrize("form", ["library", "symbolic"])
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        *itertools.product(["library", "symbolic"], ["forward_dynamics", "frame_pose"]),
+        ("symbolic", "integrate_configuration"),
+    ],
+)
 def test_values_are_those_of_the_float_text(name, form, libraries):
     given = arguments(name)
-    function = libraries[name]
     if form == "symbolic":
         function = interop.function(getattr(FAST, name), symbolic=True, **cases.FUNCTIONS[name])
+    else:
+        function = libraries[name]
     for x, y in zip(outputs(function(*given)), in_float_text(name, *given), strict=True):
         close(x, np.reshape(y, x.shape))
 

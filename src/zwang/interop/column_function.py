@@ -96,7 +96,8 @@ def column_function(bound: BoundFunction) -> ColumnFunction:
     outputs, at = {}, 0
     zeros = bound.function.structural_zeros()
     # the time after a step, which comes last if parts depend on it, is no output
-    for output, shape, size in zip(_output_names(bound), bound.shapes, bound.function.results, strict=False):
+    names = _output_names(bound, order)
+    for output, shape, size in zip(names, bound.shapes, bound.function.results, strict=False):
         entries = np.where(zeros[at : at + size], ZERO, np.arange(at, at + size))
         if size:
             outputs[output] = entries.reshape(_matrix_shape(shape))
@@ -110,10 +111,12 @@ def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     return (shape[0], shape[1]) if len(shape) == 2 else (int(np.prod(shape)), 1)
 
 
-def _output_names(bound: BoundFunction) -> list[str]:
+def _output_names(bound: BoundFunction, inputs: Sequence[str]) -> list[str]:
+    """The names of the outputs, none of which is that of an input."""
     if bound.name == "step":
         return ["q_next", "v_next", "z_next"]
-    return [re.sub(r"\W+", "_", result.name) for result in FUNCTIONS[bound.name].results]
+    words = [re.sub(r"\W+", "_", result.name) for result in FUNCTIONS[bound.name].results]
+    return [f"{word}_out" if word in inputs else word for word in words]
 
 
 def _block(output: np.ndarray, derivatives: np.ndarray | None, count: int) -> np.ndarray:
