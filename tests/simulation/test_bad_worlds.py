@@ -1,5 +1,7 @@
 """Failing worlds are marked with the time and the reason; the other worlds do not change by a bit."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -66,6 +68,17 @@ def test_a_control_that_is_not_finite_stops_its_world_in_every_form(of_form, bad
     alone.step([2.0], substeps=10)
     np.testing.assert_array_equal(worlds.q[:, 0], [alone.q[0, 0], 0, -alone.q[0, 0]])
     assert list(worlds.time) == [0.1, 0, 0.1]
+
+
+def test_copies_have_the_parameters_that_were_written_also_invalid_ones():
+    m = sp.Symbol("m", positive=True)
+    body = zw.Body("cart", joint=zw.Prismatic("x", axis=(1, 0, 0)), mass=m)
+    worlds = zw.Worlds(zw.Mechanism(bodies=[body]), 3, params={"m": 1.0})
+    worlds.params["m"][1] = np.nan
+    for each in (worlds, pickle.loads(pickle.dumps(worlds)), copy.copy(worlds)):
+        each.step([0.3])
+        assert np.array_equal(each.params["m"], [1.0, np.nan, 1.0], equal_nan=True)
+        assert each.failed.tolist() == [False, True, False] and np.array_equal(each.time, worlds.time)
 
 
 def test_controls_by_name_are_set_together_or_not_at_all():

@@ -143,7 +143,7 @@ class Worlds:
         start = initial_state(mechanism, worlds=self.count, params=params)
         self._compile()
         warn_of_small_friction(mechanism, self._step.dtype)
-        self._allocate(start)
+        self._allocate(start.params)
         self._bind()
         self.reset()
 
@@ -367,7 +367,7 @@ class Worlds:
         self.__dict__.update(kept)
         if "_step" not in self.__dict__:
             self._compile()
-        self._allocate(initial_state(self.mechanism, worlds=self.count, params=params))
+        self._allocate(params)  # as they are: after they were written, they need not be valid
         for name, x in arrays.items():
             (self.control if name == "control" else self._state[name])[:] = x
         for own, given in ((self._commands, commands), (self._observation, observation)):
@@ -396,7 +396,7 @@ class Worlds:
         for name in SETTINGS:
             setattr(made, name, getattr(self, name))
         made.count, made.random = world_count(count), np.random.default_rng(checked_seed(seed))
-        made._allocate(initial_state(made.mechanism, worlds=made.count, params=params))
+        made._allocate(initial_state(made.mechanism, worlds=made.count, params=params).params)
         made._bind()
         made.reset()
         return made
@@ -433,8 +433,10 @@ class Worlds:
         function, sizes = step_function(program, names, with_stage, clock)
         self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
 
-    def _allocate(self, start: InitialState) -> None:
-        """The memory of the state, the control, the parameters and the observation."""
+    def _allocate(self, params: Mapping[str, np.ndarray]) -> None:
+        """The memory of the state, the control, the parameters, which have these values, and the
+        observation.
+        """
         ports = {port.name: port for port in self._step.program.inputs}
         m, dtype, n = self.mechanism, self._step.dtype, self.count
         check_memory(n, 1, sum(port.size for port in ports.values()) + sample_size(m))
@@ -449,7 +451,7 @@ class Worlds:
         self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
         self._valid_values = np.inf, -np.inf  # the smallest and the largest, if there is one symbol
         for name, x in self._params.items():
-            x[:] = start.params[name]
+            x[:] = params[name]
         self._commands = {
             name: aligned_array((n, *x.shape), dtype) for name, x in self._first_commands.items()
         }
