@@ -306,6 +306,8 @@ def test_wrong_calls_are_explained(tmp_path, monkeypatch):
         ({"library": tmp_path / "none" / "f"}, "there is no folder"),
         ({"library": tmp_path / "f.c"}, "its C code lies beside it"),
         ({"library": tmp_path / "f", "derivatives": 3}, "derivatives is 3"),
+        ({"library": tmp_path / "f", "name": "double"}, "word of C.*name='double_function'"),
+        ({"library": tmp_path / "f", "name": "isnan"}, "name is 'isnan'"),
         ({"library": tmp_path / "f", "symbolic": True}, "omit library="),
         ({"library": tmp_path / "f", "jacobian": np.zeros}, "jacobian= is a Python function"),
         ({"name": "a b"}, "name is 'a b'"),

@@ -69,12 +69,12 @@ def function(
     the elements of the inputs: q has nq elements, whose quaternions are normalised first.
 
     Raises ArgumentError for another object than such a method, for single precision, for arguments that
-    exclude each other, and for a library whose path holds another one in this process; MissingExtraError for
-    a library without a C compiler; CompileError; WriteError; TraceError for an expression of a function with
-    loops, and for a library with derivatives that the function does not have. A step has derivatives with
-    contacts and constraints, too, those of `step_derivatives`. If a second derivative of such a step is
-    taken, or a derivative of another function with loops, CasADi raises a RuntimeError, for a callback with
-    the text of a TraceError.
+    exclude each other, for a name that CasADi or the C code of a library does not allow, and for a library
+    whose path holds another one in this process; MissingExtraError for a library without a C compiler;
+    CompileError; WriteError; TraceError for an expression of a function with loops, and for a library with
+    derivatives that the function does not have. A step has derivatives with contacts and constraints, too,
+    those of `step_derivatives`. If a second derivative of such a step is taken, or a derivative of another
+    function with loops, CasADi raises a RuntimeError, for a callback with the text of a TraceError.
     """
     bound = bound_function(method, options, jacobian)
     name = name or bound.name

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,8 @@ def write_library(
     derivatives: the highest order; None for 1, or 0 if the function has none. Returns the absolute path, and
     what the function `identity_NAME` of the library returns. A library that is there with the same code is
     kept.
-    Raises ArgumentError, MissingExtraError, CompileError and WriteError; TraceError or SimulationError for an
-    order that the function does not have.
+    Raises ArgumentError, also for a name that C does not allow, MissingExtraError, CompileError and
+    WriteError; TraceError or SimulationError for an order that the function does not have.
     """
     library = _library_path(path)
     if derivatives is None:
@@ -80,6 +81,10 @@ def write_library(
         try:
             shared_library(compiler, [source], beside)
             os.replace(beside, library)
+        except CompileError:
+            with suppress(OSError):  # without room for temporary files
+                _check_name(compiler, name)
+            raise
         except OSError as error:
             raise WriteError(
                 f"the library {str(library)!r} cannot be written: {error.strerror}; another program may "
@@ -114,6 +119,21 @@ def short_library(function: ColumnFunction, name: str) -> tuple[Path, list[float
     except (MissingExtraError, TraceError, SimulationError, CompileError, WriteError, OSError):
         return None
     return library, digest
+
+
+ANY_FIVE = "(int a, int b, int c, int d, int e) { return a + b + c + d + e; }"
+"""The arguments and the body of a C function that has as many arguments as those of CasADi."""
+
+
+def _check_name(compiler: Sequence[str], name: str) -> None:
+    """Raises ArgumentError if C has no function of this name beside the headers that a library includes."""
+    try:
+        _compiled_library(compiler, f"{_head(name)}\nint {name}{ANY_FIVE}\n".encode())
+    except CompileError:
+        raise ArgumentError(
+            f"name is {name!r}, which is a word of C, or of its headers: give the function of the library "
+            f"another name, such as name={name + '_function'!r}"
+        ) from None
 
 
 def _compiled_library(compiler: Sequence[str], text: bytes) -> bytes:
@@ -184,14 +204,7 @@ def library_text(
     programs = c_text(functions)
     longest = max([1, *(rows * columns for w in writers for rows, columns in w.function.ports.inputs)])
     described = function.function.name
-    head = template("casadi.c").substitute(
-        file=comment_text(file),
-        name=name,
-        mechanism=comment_text(described),
-        checks=CHECKS,
-        preamble=preamble("float64", programs),
-        longest=longest,
-    )
+    head = _head(name, file, described, programs, longest)
     text = "\n".join([head, programs, *(writer.text() for writer in writers)])
     digest = hashlib.sha256(text.encode()).digest()[:16]
     words = [float(int.from_bytes(digest[k : k + 4], "little")) for k in range(0, 16, 4)]
@@ -200,6 +213,20 @@ def library_text(
         f"{IDENTITY}{name}", "a digest of this library", [], [("words", _dense(4, 1))], 0, body
     )
     return (text + identity).encode("ascii"), words
+
+
+def _head(
+    name: str, file: str = "", mechanism: str = "", programs: str | None = None, longest: int = 1
+) -> str:
+    """The beginning of the C code of a library, with the functions that these programs call, or with all."""
+    return template("casadi.c").substitute(
+        file=comment_text(file),
+        name=name,
+        mechanism=comment_text(mechanism),
+        checks=CHECKS,
+        preamble=preamble("float64", programs),
+        longest=longest,
+    )
 
 
 def _derivatives(function: ColumnFunction, name: str, highest: int) -> Iterator[tuple[ColumnFunction, str]]:
