@@ -277,6 +277,8 @@ def test_arguments_of_another_type_are_named():
         StateError, match=r"'tau' is float32, and forward_dynamics of mechanism 'arm on a ball'"
     ):
         f(q, v, tau.astype("float32"), params=PARAMS)
+    with pytest.raises(StateError, match=r"'tau' is float16, .*: convert it by .astype\('float64'\)\n"):
+        f(q, v, tau.astype("float16"), params=PARAMS)
     with pytest.raises(StateError, match="'v' is an array of complex128"):
         f(q, v + 0j, tau, params=PARAMS)
     before = [jnp.asarray(x) for x in (q, v, tau)]  # which keep their float64

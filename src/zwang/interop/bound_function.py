@@ -190,6 +190,12 @@ def check_dtype(function: BoundFunction, name: str, dtype: np.dtype, remedy: str
         raise wrong_kind(function, name, dtype.name)
 
 
+def remedy_by_conversion(conversion: str, dtype: str) -> str:
+    """What to do about floats of this type: the conversion, or a function of the type if there can be one."""
+    own = f", or use zw.compile(mechanism, dtype={dtype!r})" if dtype in ("float32", "float64") else ""
+    return f"convert it by {conversion}{own}"
+
+
 def wrong_float(function: BoundFunction, name: str, dtype: str, remedy: str) -> StateError:
     """The error for an argument of floats of another size; arguments as for `check_dtype`."""
     own = function.function

@@ -17,7 +17,13 @@ import numpy as np
 
 from zwang.errors import MissingExtraError, ShapeError
 from zwang.interop.array_function import ArrayFunction
-from zwang.interop.bound_function import BoundArgument, BoundFunction, bound_function, check_dtype
+from zwang.interop.bound_function import (
+    BoundArgument,
+    BoundFunction,
+    bound_function,
+    check_dtype,
+    remedy_by_conversion,
+)
 from zwang.interop.xla_handler import XlaHandler
 
 try:
@@ -109,8 +115,7 @@ def _checked(bound: BoundFunction, name: str, x: Any) -> Any:
     dtype = bound.function.dtype
     array = jnp.asarray(x)
     if jax.dtypes.canonicalize_dtype(dtype) == dtype:
-        own = f"zw.compile(mechanism, dtype={array.dtype.name!r})"
-        remedy = f"convert it by .astype({dtype.name!r}), or use {own}"
+        remedy = remedy_by_conversion(f".astype({dtype.name!r})", array.dtype.name)
     else:
         remedy = (
             'JAX has no float64 by default; call jax.config.update("jax_enable_x64", True) at the beginning, '

@@ -17,7 +17,14 @@ import numpy as np
 
 from zwang.errors import ArgumentError, MissingExtraError, ShapeError, StateError, TraceError
 from zwang.interop.array_function import ArrayFunction
-from zwang.interop.bound_function import BoundFunction, bound_function, check_dtype, wrong_float, wrong_kind
+from zwang.interop.bound_function import (
+    BoundFunction,
+    bound_function,
+    check_dtype,
+    remedy_by_conversion,
+    wrong_float,
+    wrong_kind,
+)
 from zwang.mechanism.type_validation import short_repr
 
 try:
@@ -143,7 +150,7 @@ def _checked(bound: BoundFunction, dtype: Any, name: str, x: Any, shape: tuple[i
     if x.dtype != dtype:
         kind, own = str(x.dtype).removeprefix("torch."), bound.function.dtype.name
         if x.dtype.is_floating_point:
-            remedy = f"convert it by .to(torch.{own}), or use zw.compile(..., dtype=...)"
+            remedy = remedy_by_conversion(f".to(torch.{own})", kind)
             raise wrong_float(bound, name, kind, remedy)
         if not kind.startswith(("int", "uint")):
             raise wrong_kind(bound, name, kind)
@@ -160,11 +167,10 @@ def _checked(bound: BoundFunction, dtype: Any, name: str, x: Any, shape: tuple[i
 def _tensor(bound: BoundFunction, dtype: Any, name: str, x: Any) -> Any:
     """An argument that is no tensor as one. Raises StateError."""
     own = bound.function.dtype.name
-    remedy = f"convert it by .astype({own!r}), or use zw.compile(..., dtype=...)"
     if isinstance(x, _SEQUENCES) and any(isinstance(part, torch.Tensor) for part in x):
         raise StateError(f"{name!r} is a {type(x).__name__} of tensors: join them by torch.stack")
     if isinstance(x, np.ndarray):
-        check_dtype(bound, name, x.dtype, remedy)
+        check_dtype(bound, name, x.dtype, remedy_by_conversion(f".astype({own!r})", x.dtype.name))
     try:
         return torch.as_tensor(x, dtype=dtype)
     except (TypeError, ValueError, RuntimeError):
