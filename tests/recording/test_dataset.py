@@ -138,9 +138,10 @@ def test_the_recorded_energy_equals_the_reference(run):
 
 
 def test_files_without_a_recording_are_rejected(tmp_path, run):
-    (tmp_path / "no.nc").write_text("this is no NetCDF")
-    with pytest.raises(LoadError, match=r"no\.nc"):
-        zw.open_run(tmp_path / "no.nc")
+    for name, words in (("no.nc", "damaged"), ("no.mcap", "export.*to .nc"), ("no.xml", "`zwang simulate`")):
+        (tmp_path / name).write_text("this is no NetCDF")
+        with pytest.raises(LoadError, match=f"{name}.*{words}"):
+            zw.open_run(tmp_path / name)
     run[["q"]].assign_attrs(format="other").to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
     with pytest.raises(LoadError, match="format"):
         zw.open_run(tmp_path / "other.nc")

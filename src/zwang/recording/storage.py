@@ -29,6 +29,14 @@ from zwang.recording.mcap_export import mcap_bytes, need_mcap
 OF_ZARR = re.compile(
     r"zarr\.json|\.z(array|attrs|group|metadata)|c|\d+(\.\d+)*"
 )  # file names in a Zarr array's folder
+NO_RECORDINGS = {
+    ".mcap": "an MCAP file is an export, which is not read back: save the recording to .nc or .zarr, too",
+    **dict.fromkeys(
+        (".urdf", ".xml", ".mjcf", ".json"),
+        "a file of this ending is a model: zw.simulate, or `zwang simulate`, makes a recording of it",
+    ),
+}
+"""What files are that are no recordings, by their endings."""
 TEXTS = np.dtype(object, metadata={"element_type": str})
 """Python's strings, as xarray marks them; it writes other objects as numbers if there are no elements."""
 
@@ -92,7 +100,8 @@ def read_recording(path: str | Path) -> xr.Dataset:
         stored = run.attrs.pop(ATTRIBUTE, None)
         found = stored if stored is None else checksum(run)
     except Exception as error:  # a damaged file makes the libraries raise almost anything
-        raise LoadError(f"{str(path)!r} is not a recording, or it is damaged: {error}") from None
+        reason = NO_RECORDINGS.get(Path(path).suffix.lower(), f"or it is damaged: {error}")
+        raise LoadError(f"{str(path)!r} is not a recording; {reason}") from None
     if stored != found:
         raise LoadError(
             f"{str(path)!r} does not hold what was written: its checksum is another one. It was "
