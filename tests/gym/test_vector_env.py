@@ -285,6 +285,16 @@ def only_the_first_is_reset() -> zwang.gym.VectorEnv:
         (lambda: zwang.gym.VectorEnv(block_env().environment, reward=cos), ArgumentError, "reward"),
         (lambda: block_env(reset_infos=("weight",)), TypeError, "weight"),
         (lambda: block_env(reward=lambda s: s.q()[[0, 0]]), ArgumentError, r"reward .* one number"),
+        (
+            lambda: block_env(reward=lambda s: {"r": s.q()}),
+            ArgumentError,
+            "reward returned a dict",
+        ),
+        (
+            lambda: zwang.gym.VectorEnv(block(), lambda s: {"q": s.q()}, lambda s: 0.0, params={"m": 1}),
+            ArgumentError,
+            "observation returned values of the type dict; it must .* the values of a dictionary",
+        ),
         (lambda: block_env(terminated=lambda s: s.v()[[0, 0]]), ArgumentError, "terminated"),
         (
             lambda: block_env(reward=lambda s: s.v("rail") + np.random.normal()),

@@ -19,6 +19,7 @@ from zwang.errors import ArgumentError
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
+from zwang.scalar import is_scalar
 from zwang.simulation.controls import control_names
 
 InitialState = Callable[[np.random.Generator], tuple[npt.ArrayLike, npt.ArrayLike]]
@@ -153,9 +154,19 @@ class Environment:
 
 
 def _flat(found: Any) -> np.ndarray:
-    """The numbers of an observation, or of the arrays in a list, one after the other."""
+    """The numbers of an observation, or of the arrays in a list, one after the other.
+
+    Raises ArgumentError for anything else.
+    """
     parts = found if isinstance(found, list | tuple) else [found]
-    return np.concatenate([np.zeros(0, object), *(np.ravel(np.array(x, dtype=object)) for x in parts)])
+    numbers = np.concatenate([np.zeros(0, object), *(np.ravel(np.array(x, dtype=object)) for x in parts)])
+    for x in numbers:
+        if not is_scalar(x):
+            raise ArgumentError(
+                f"observation returned values of the type {type(x).__name__}; it must return an array of "
+                "numbers, or a list of numbers and arrays, such as the values of a dictionary"
+            )
+    return numbers
 
 
 def _number(what: str, found: Any) -> Any:
@@ -163,7 +174,10 @@ def _number(what: str, found: Any) -> Any:
     values = np.array(found, dtype=object)
     if values.size != 1:
         raise ArgumentError(f"{what} returned values of the shape {values.shape}; it must return one number")
-    return values.reshape(1)[0]
+    number = values.reshape(1)[0]
+    if not is_scalar(number):
+        raise ArgumentError(f"{what} returned a {type(number).__name__}; it must return one number")
+    return number
 
 
 def _check_callable(name: str, value: Any) -> None:
