@@ -280,6 +280,17 @@ def test_frobenius_counts_the_time_and_the_rate_of_a_constraint():
         assert (found.degrees_of_freedom, found.reachable_dimension) == (1, 1 if integrable else 2), name
         held = zw.classify(point.replace(constraints=(row, zw.Pfaffian("held", {"y": 1}))))
         assert held.holonomic and held.constraints["row"].integrable_with_others, name
+    x_and_y = zw.Holonomic("row", (x - t, y + x))  # one constraint alone leaves no motion
+    found = zw.classify(point.replace(constraints=(x_and_y,)))
+    assert (found.degrees_of_freedom, found.reachable_dimension) == (0, 0)
+    assert found.constraints["row"].integrable and found.rheonomic
+
+
+def test_a_weld_alone_leaves_no_degree_of_freedom():
+    body = zw.Body("b", zw.Free("f"), mass=1, inertia=(1, 1, 1))
+    found = zw.classify(zw.Mechanism("m", [body], constraints=[zw.Weld("weld", "b", "world")]))
+    assert (found.degrees_of_freedom, found.reachable_dimension) == (0, 0)
+    assert found.constraints["weld"].independent == 6 and found.constraints["weld"].integrable
 
 
 @pytest.mark.parametrize("trailers", [0, 1, 2])

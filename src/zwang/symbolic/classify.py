@@ -141,7 +141,8 @@ def _floats(x: Any) -> np.ndarray:
 def _annihilates(rows: np.ndarray, numbers: Mechanism, at: np.ndarray, fields: np.ndarray) -> bool:
     """Whether A v + a t_dot = 0 for the rates (q_dot, t_dot) in the columns of `fields`."""
     velocities = [[*velocities_of_rate(numbers.tree, at[:-1], x[:-1]), x[-1]] for x in fields.T]
-    return float(np.abs(rows @ _floats(velocities).T).max(initial=0.0)) < TOLERANCE
+    along = rows @ _floats(velocities).reshape(fields.shape[1], rows.shape[1]).T
+    return float(np.abs(along).max(initial=0.0)) < TOLERANCE
 
 
 def _allowed(numbers: Mechanism, at: np.ndarray, rows: VectorFields) -> VectorFields:
