@@ -4,6 +4,7 @@ set.
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.integrate import solve_ivp
 
 import zwang as zw
@@ -189,6 +190,27 @@ def test_a_loop_that_cannot_close_is_named():
     )
     with pytest.raises(SolveError, match=r"'rope'.*crank 0 = 0\.3, .*violation remains .*start closer"):
         zw.assemble(m, [0.3, 0.2, 0.4])
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        zw.Distance("c", ("bead", (0, 0, 0)), ("world", (0, 0, 0)), 1),
+        zw.Holonomic("c", sp.sqrt(sp.Symbol("x") ** 2 + sp.Symbol("y") ** 2) - 1),
+        zw.Pfaffian("c", {"x": 1 / sp.Symbol("x"), "y": 1}),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_guess_in_which_a_constraint_is_singular_is_named(constraint):
+    joints = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y))
+    m = zw.Mechanism("m", (zw.Body("bead", joints, mass=1),), constraints=(constraint,))
+    with pytest.raises(SolveError, match=r"'c'.*not finite.*x = 0, y = 0.*start from another"):
+        zw.assemble(m, [0, 0])
+    q, v = zw.assemble(m, [0.1, 0], [0, 2])
+    if isinstance(constraint, zw.Pfaffian):  # x_dot / x + y_dot = 0
+        np.testing.assert_allclose([*q, v[0] / q[0] + v[1]], [0.1, 0, 0], atol=1e-12)
+    else:
+        np.testing.assert_allclose([*q, *v], [1, 0, 0, 2], atol=1e-12)
 
 
 def test_inconsistent_velocity_constraints_are_named():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,24 +56,22 @@ def assemble_state(
     redundant. held: coordinates that keep their value in q, and velocities that keep theirs; they are further
     rows.
     Raises SolveError, naming the constraint with the largest violation, if the mechanism cannot be assembled
-    from q, and InconsistentConstraintsError if no velocities satisfy all constraints.
+    from q, or one whose rows are not finite, and InconsistentConstraintsError if no velocities satisfy all
+    constraints.
     """
     q = start = np.array(normalized_configuration(mechanism.tree, np.asarray(q, dtype=float)), dtype=float)
     v = np.zeros(mechanism.nv) if v is None else np.array(v, dtype=float)
     for k, value in held.speeds.values():
         v[k] = value
 
-    def rows_at(q: np.ndarray) -> VelocityLevelRows:
-        rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
-        return _with_held_positions(rows, held.positions)
-
     slides = list(translations(mechanism.tree))
     for _ in range(ITERATIONS):
-        rows = rows_at(q)
-        violation, J, _ = _position_violation(rows)
+        rows = _with_held_positions(_rows(mechanism, q, t), held.positions)
+        violation, J, names = _position_violation(rows)
+        _check_finite(mechanism, q, names, np.column_stack([J, violation]))
         if (np.abs(violation) <= _tolerances(mechanism, q, rows)).all():
-            rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
-            return AssembledState(q, _admissible_velocities(mechanism, q, v, _with_held_speeds(rows, held)))
+            rows = _with_held_speeds(_rows(mechanism, q, t), held)
+            return AssembledState(q, _admissible_velocities(mechanism, q, v, rows))
         # Gauss-Newton step dq = -J^+ g(q), of limited rotation, with translations relative to their sizes
         sizes = np.array(displacement_sizes(mechanism), dtype=float)
         step = -sizes * (np.linalg.pinv(J * sizes, rcond=RANK_TOLERANCE) @ violation)
@@ -84,6 +82,24 @@ def assemble_state(
         if np.array_equal(q, before):
             break
     raise _not_assembled(mechanism, start, q, t, held)
+
+
+def _rows(mechanism: Mechanism, q: np.ndarray, t: float) -> VelocityLevelRows:
+    """The rows of all hard constraints at zero velocity, which may not be finite."""
+    with np.errstate(all="ignore"):  # reported by _check_finite
+        return all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
+
+
+def _check_finite(mechanism: Mechanism, q: np.ndarray, names: Sequence[str], rows: np.ndarray) -> None:
+    """Raises SolveError for the first of the rows (k, n) that is not finite, with its name."""
+    for name, row in zip(names, rows, strict=True):
+        if not np.isfinite(row).all():
+            raise SolveError(
+                f"the rows of constraint {name!r} of mechanism {mechanism.name!r} are not finite in the "
+                f"configuration ({_coordinate_text(mechanism, q)}): numbers overflow, or the constraint is "
+                "singular there, as the distance of two coincident points is; start from another "
+                "configuration"
+            )
 
 
 def _tolerances(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) -> np.ndarray:
@@ -98,7 +114,8 @@ def _tolerances(mechanism: Mechanism, q: np.ndarray, rows: VelocityLevelRows) ->
             values[link.v] = np.maximum(values[link.v], abs(q[link.q.start]))
     _, J, _ = _position_violation(rows)
     holonomic = [i for i, r in enumerate(rows.position) if r is not None]
-    sizes = np.asarray(_sizes(mechanism, q, rows), dtype=float)[holonomic]
+    with np.errstate(all="ignore"):  # velocity-level rows, which are left out, may not be finite here
+        sizes = np.asarray(_sizes(mechanism, q, rows), dtype=float)[holonomic]
     return TOLERANCE * sizes + ROUNDING * (farthest + np.abs(J) @ values)
 
 
@@ -158,6 +175,7 @@ def _admissible_velocities(
     if not len(rows.A):
         return v
     A, a = np.asarray(rows.A, dtype=float), np.asarray(rows.a, dtype=float)
+    _check_finite(mechanism, q, rows.names, np.column_stack([A, a]))
     # v - M^-1 A^T (A M^-1 A^T)^+ (A v + a), with M = L L^T and A L^-T
     L = np.linalg.cholesky(np.asarray(crba(mechanism.tree, q), dtype=float))
     whitened = np.linalg.solve(L, A.T).T  # A L^-T
@@ -187,7 +205,7 @@ def _not_assembled(
     mechanism: Mechanism, start: np.ndarray, q: np.ndarray, t: float, held: HeldValues
 ) -> SolveError:
     """The error that names the constraint with the largest violation."""
-    rows = all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
+    rows = _rows(mechanism, q, t)
     violation, _, names = _position_violation(rows)
     ratios = np.abs(violation) / np.maximum(_tolerances(mechanism, q, rows), np.finfo(float).tiny)
     worst = int(np.abs(violation).argmax())
