@@ -79,6 +79,29 @@ def test_an_acceleration_is_no_factor(factor):
     assert not zw.check_equations(pendulum(), [factor * equation])
 
 
+@pytest.mark.parametrize("load", ["N_x", "N_floor"])
+def test_the_load_of_friction_is_a_symbol_of_which_a_formula_is_told(load):
+    """A block slides down an incline: x_ddot = g (sin(a) - mu cos(a)), where N is its weight across it."""
+    mu, a, N = *sp.symbols("mu a", positive=True), sp.Symbol(load)
+    slides = (zw.Prismatic("x", axis=X), zw.Prismatic("z", axis=(0, 0, 1)))
+    floor = zw.Holonomic("floor", sp.Symbol("z"))
+    if load == "N_x":
+        slides, constraints = slides[:1], [zw.CoulombFriction("f", mu, joint="x")]
+    else:
+        constraints = [floor, zw.NonIdeal("f", "floor", {"x": -mu * sp.Symbol("N") * sp.sign(xd)})]
+    block = zw.Mechanism(
+        "block", [zw.Body("block", slides, mass=m)], gravity=(g * sp.sin(a), 0, -g * sp.cos(a)),
+        constraints=constraints,
+    )  # fmt: skip
+    assert zw.check_equations(block, [sp.Eq(xdd, g * sp.sin(a) - mu * N / m * sp.sign(xd))])
+    found = zw.check_equations(block, [sp.Eq(xdd, g * (sp.sin(a) - mu * sp.cos(a) * sp.sign(xd)))])
+    assert not found and [s.name for s in found.rows[0].loads] == [load]
+    assert f"({load} stands for" in str(found) and "write the equation with this symbol" in str(found)
+    assert found.rows[0].difference.subs(found.rows[0].loads[0], m * g * sp.cos(a)) == 0
+    wrong = zw.check_equations(block, [sp.Eq(xdd, g * sp.sin(a) + mu * N / m * sp.sign(xd))])
+    assert not wrong and not wrong.rows[0].loads
+
+
 def test_wrong_equations_whose_coefficients_do_not_divide_each_other_are_told():
     """The divisions of these coefficients, with negative powers, went on for ever."""
     bob = zw.Body("bob", (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y)), mass=m)

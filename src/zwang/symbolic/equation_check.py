@@ -62,6 +62,8 @@ class EquationComparison:
     factor and difference are 1 and 0.
     solved_for: the acceleration for which the derived equations were solved before the comparison; empty if
     they are compared as they are.
+    loads: the symbols N_NAME of the magnitudes of constraint forces and of the loads of joints in the
+    difference, if the published equation contains none of them.
     """
 
     row: int
@@ -70,6 +72,7 @@ class EquationComparison:
     only_on_constraints: bool = False
     combined: tuple[int, ...] = ()
     solved_for: str = ""
+    loads: tuple[sp.Symbol, ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -116,6 +119,11 @@ class Check:
                 "accelerations:"
             )
             lines += [f"    {term}" for term in terms]
+            lines += [
+                f"    ({load} stands for the magnitude of a constraint force or the load of a joint; write "
+                "the equation with this symbol)"
+                for load in row.loads
+            ]
         return "\n".join(lines)
 
 
@@ -129,6 +137,8 @@ def check_equations(
     identified by name: coordinates have the names of joints, velocities NAME_dot, accelerations NAME_ddot; or
     they are functions of time and their derivatives, theta(t) and Derivative(theta(t), t). A `PointSpeed` u
     has the symbols u and u_dot. speeds: the independent velocities, as in `equations`.
+    Forces of friction contain symbols N_NAME for the magnitude of a constraint force or the load of a joint,
+    as in `equations`. A formula in place of one, such as the weight of a block, is reported as different.
     An equation is correct if it is linear in the accelerations and those of the derived equations satisfy it:
     it is a derived row times a factor of any parameters, coordinates and velocities, or, as after solving for
     the accelerations, a linear combination of rows. Where the factor vanishes the equation says nothing. An
@@ -249,9 +259,18 @@ class _Comparison:
                 difference = pair.published * scale.reciprocal() - pair.derived
                 difference = cancelled(difference / pair.denominators[1])
                 shown = self._shown(difference)
-                comparison = EquationComparison(row, pair.factor(scale), shown, solved_for=solved_for)
+                comparison = EquationComparison(
+                    row, pair.factor(scale), shown, solved_for=solved_for, loads=self._new_loads(k, shown)
+                )
                 found.append((len(difference.terms), comparison))
         return min(found, key=lambda x: x[0])[1]
+
+    def _new_loads(self, k: int, difference: sp.Expr) -> tuple[sp.Symbol, ...]:
+        """The symbols N_NAME in a difference, if published equation k contains none."""
+        loads = self._derived.symbols.force_magnitudes.values()
+        if any(self._published[k].has(s) for s in loads):
+            return ()
+        return tuple(s for s in loads if difference.has(s))
 
     def _solved_for(self, k: int) -> list[Polynomial]:
         """Acceleration k by Cramer's rule, as left side minus right side; empty if it is too long to read."""
