@@ -106,14 +106,14 @@ def all_velocity_level_rows(mechanism: Mechanism, q: Any, v: Any, t: Any = 0) ->
 
 
 def velocity_level_rows_at(
-    mechanism: Mechanism, q: Any, t: Any = 0
+    mechanism: Mechanism, q: Any, t: Any = 0, constraints: Sequence[Any] | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (k, nv), a (k,) and the violations g(q, t) (k,) of all hard constraints that the options enable, at q
-    and t; velocity-level rows have the violation 0.
+    """A (k, nv), a (k,) and the violations g(q, t) (k,) of constraints at q and t, by default of all hard
+    ones that the options enable; velocity-level rows have the violation 0.
     """
     nothing = np.zeros(0, int)
     forms: list[PfaffianForm] = [(np.zeros((0, mechanism.nv), int), nothing, [])]
-    for c in hard_constraints(mechanism):
+    for c in hard_constraints(mechanism) if constraints is None else constraints:
         if isinstance(c, VELOCITY_LEVEL):
             forms.append(_pfaffian_form(mechanism, c, q, t))
         else:

@@ -18,7 +18,7 @@ import numpy as np
 
 from zwang.algebra.dual import derivative_along, dual_kind
 from zwang.api.arguments import validation
-from zwang.constraint.hard import depends_on_time, hard_constraints, velocity_level_rows
+from zwang.constraint.hard import depends_on_time, hard_constraints, velocity_level_rows_at
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
@@ -128,10 +128,8 @@ def classify(mechanism: Mechanism) -> Classification:
 
 def _rows(numbers: Mechanism, constraints: Sequence[Any], x: Any) -> np.ndarray:
     """(A, a) (k, nv + 1) of constraints at x = (q, t)."""
-    still = np.zeros(numbers.nv)
-    found = [velocity_level_rows(numbers, c, x[:-1], still, x[-1]) for c in constraints]
-    forms = [np.concatenate([p.A, np.reshape(p.a, (-1, 1))], axis=1) for p in found]
-    return np.concatenate([np.zeros((0, numbers.nv + 1), int), *forms])
+    A, a, _ = velocity_level_rows_at(numbers, x[:-1], x[-1], constraints)
+    return np.concatenate([A, a[:, None]], axis=1)
 
 
 def _floats(x: Any) -> np.ndarray:
