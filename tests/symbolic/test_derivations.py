@@ -157,6 +157,17 @@ def test_lagranges_equations_of_a_free_pair_are_the_float_references():
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["projection", *METHODS])
+def test_a_joint_may_move_an_armature_alone(method):
+    """n theta_ddot = tau - k theta, without a body that has a mass."""
+    rotor = zw.Body("rotor", zw.Revolute("theta", axis=Y, armature=n))
+    m = zw.Mechanism("m", [rotor], forces=[zw.Motor("tau", "theta"), zw.Spring("theta", k)])
+    e = equations(m, method=method)
+    (theta,), (tau,) = e.q, e.symbols.inputs.values()
+    assert e.mass_matrix[0] == n and sp.simplify(e.right_hand_side[0] - tau + k * theta) == 0
+    assert e.generalized_forces["weight"][0] == 0
+
+
 def test_a_spring_on_a_ball_joint_has_equations_in_the_cse_form():
     k = sp.Symbol("k", positive=True)
     body = zw.Body("b", zw.Ball("j"), mass=1, com=(0, 0, -1), inertia=(0.1, 0.2, 0.3))

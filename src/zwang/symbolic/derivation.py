@@ -174,9 +174,8 @@ def gyroscopic_blocks(X_dot: np.ndarray) -> np.ndarray:
 
 def weights(tree: Tree) -> np.ndarray:
     """The weights in Gamma (6 N,): m g on every body, in world axes."""
-    return np.concatenate(
-        [np.array([*(s.mass * g for g in tree.gravity), 0, 0, 0], dtype=object) for s in tree.rigid_bodies]
-    )
+    forces = [(*(s.mass * g for g in tree.gravity), 0, 0, 0) for s in tree.rigid_bodies]
+    return np.array(forces, dtype=object).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -205,7 +204,7 @@ class SymbolicState:
 
 def _block_product(tree: Tree, X: np.ndarray) -> np.ndarray:
     """M X, block by block."""
-    parts_ = []
+    parts_ = [np.zeros(0, int)]
     for k, body in enumerate(tree.rigid_bodies):
         x = X[6 * k : 6 * k + 6]
         parts_ += [body.mass * x[:3], np.array(body.inertia) @ x[3:]]
@@ -252,7 +251,7 @@ def by_projection(state: SymbolicState) -> ProjectedEquations:
 
 def gyroscopic_forces(tree: Tree, X_dot: np.ndarray) -> np.ndarray:
     """D M X_dot: (0, omega x I omega) of every body."""
-    parts_ = []
+    parts_ = [np.zeros(0, int)]
     for k, body in enumerate(tree.rigid_bodies):
         w = X_dot[6 * k + 3 : 6 * k + 6]
         parts_ += [np.zeros(3, int), cross(w, np.array(body.inertia) @ w)]
