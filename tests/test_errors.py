@@ -233,6 +233,7 @@ def test_every_error_survives_pickling() -> None:
             copy = pickle.loads(pickle.dumps(error))
             assert type(copy) is kind and str(copy) == str(error)
     unknown = pickle.loads(pickle.dumps(UnknownNameError("joint", "elbw", ["elbow"])))
+    assert str(UnknownNameError("joint", np.str_("elbw"), [np.str_("elbow")])) == str(unknown)
     assert "{1}" in str(pickle.loads(pickle.dumps(UnknownNameError("joint", {1}, ["a"]))))
     assert (unknown.kind, unknown.name, unknown.valid) == ("joint", "elbw", ("elbow",)) and "'elbow'?" in str(
         unknown

@@ -98,7 +98,9 @@ class UnknownNameError(ZwangError, KeyError):
 
     def __init__(self, kind: str, name: object, valid: Iterable[str]):
         super().__init__(kind, name)
-        self.kind, self.name, self.valid = kind, name, tuple(valid)
+        # NumPy's strings become Python's, whose repr is the text alone
+        self.kind, self.name = kind, str(name) if isinstance(name, str) else name
+        self.valid = tuple(map(str, valid))
 
     def __str__(self) -> str:
         near = nearest_names(self.name, self.valid)
