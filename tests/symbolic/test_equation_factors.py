@@ -146,6 +146,17 @@ def test_a_system_that_is_solved_for_the_accelerations():
     assert found.rows[0].combined == () and found.rows[0].factor == 1
 
 
+@pytest.mark.parametrize(("other", "factor"), [(sp.tan, 1), (sp.exp, -2), (sp.exp, sp.Rational(3, 7))])
+def test_a_factor_that_is_a_number_in_all_states_is_shown_as_one(other, factor):
+    """cos(th) is (1 - tan(th/2)^2) / (1 + tan(th/2)^2), and (exp(i th) + exp(-i th)) / 2."""
+    derived = [(M + m) * xdd + m * l * (thdd * sp.cos(th) - thd**2 * sp.sin(th)) - F,
+               m * l * (xdd * sp.cos(th) + l * thdd - g * sp.sin(th)) + c * thd]  # fmt: skip
+    found = zw.check_equations(cart_pole(), [factor * row.rewrite(other) for row in derived])
+    assert found and [row.factor for row in found.rows] == [factor, factor], found
+    scaled = zw.check_equations(cart_pole(), [m * row.rewrite(other) for row in derived])
+    assert scaled and not any(row.factor.is_number for row in scaled.rows)
+
+
 def test_the_wrong_equation_of_a_solved_system_is_named_with_its_terms():
     pole, cart = solved_cart_pole()
     no_damper = solved_cart_pole(damping=0)[1]

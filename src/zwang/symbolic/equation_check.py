@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -45,6 +46,7 @@ POINTS, DIGITS, FLOAT_DIGITS = (
     15,
 )  # states at which equations are evaluated, and the digits of exact ones and of floats
 FLOAT_TOLERANCE = 1e-12  # of a value relative to its terms, if it contains floats
+LARGEST_DENOMINATOR = 1000  # of a factor that is a number
 CONSTRAINED_TOLERANCE = 1e-9  # the same at states that satisfy constraints to rounding
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
@@ -231,11 +233,26 @@ class _Comparison:
         # the factor is the ratio of the coefficients of an acceleration
         entries = zip(self._derived.symbols.u_dot, self._derived.mass_matrix.row(row), strict=True)
         factor = next(sp.cancel(sp.diff(self._published[k], s) / x) for s, x in entries if x != 0)
+        factor = self._rational(factor)
         difference = sp.Integer(0)
         if constrained:
             scaled = self._polynomials[k] / self._polynomial(factor)
             difference = self._shown(scaled - self._rows[row])
         return EquationComparison(row, factor, difference, constrained)
+
+    def _rational(self, x: sp.Expr) -> sp.Expr:
+        """A rational number with a small denominator that x is in all of POINTS random states, otherwise x,
+        such as (1 - tan(a/2)^2) / (1 + tan(a/2)^2) / cos(a), which is 1.
+        """
+        symbols = list(free_symbols_in(x))
+        states = random_states(symbols, self._ring.units, POINTS)
+        numbers = [as_expr(x.xreplace({s: state[s.name] for s in symbols})).evalf() for state in states]
+        if not all(number.is_finite for number in numbers):
+            return x
+        values = np.array(numbers, dtype=complex)
+        found = Fraction(values[0].real).limit_denominator(LARGEST_DENOMINATOR)
+        is_equal = np.abs(values - float(found)).max() <= FLOAT_TOLERANCE * abs(found)
+        return sp.Rational(found.numerator, found.denominator) if is_equal else x
 
     def _nearest(self, k: int, free: Sequence[int]) -> EquationComparison:
         """The comparison of published equation k with the fewest differing terms: with the rows, and with the
