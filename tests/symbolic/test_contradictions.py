@@ -10,7 +10,7 @@ import zwang as zw
 from tests.constraint.test_bricard import bricard
 from tests.constraint.test_closed_loops import bennett_loop
 from zwang.constraint.assembly import assemble_state
-from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError, SolveError
+from zwang.errors import DependentVelocitiesError, DescriptionError, InconsistentConstraintsError, SolveError
 from zwang.solver.coordinate_reduction import coordinate_reduction
 
 x, y, t, a, b, mass = sp.symbols("x y t a b mass", real=True)
@@ -52,7 +52,31 @@ def test_contradictory_constraints_have_no_equations(name):
         assemble_state(numbers, [0.3, 0.4], t=0.5)
 
 
+MULTIPLE_ROOTS = {
+    "square": H("k", (x - a) ** 2),
+    "fourth power": H("k", 1e-6 * y**4),
+    "sum": H("k", x**2 - 2 * x * y + y**2),
+    "cosine": H("k", 1 - sp.cos(x + y - t)),
+    "point": H("k", x**2 + y**2),
+    "beside another": H("k", (x - y, (y - t) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", MULTIPLE_ROOTS)
+def test_a_formula_whose_gradient_vanishes_where_it_holds_is_refused(name):
+    """It has no multiplier; the curvature of the formula would have to be its force."""
+    (*_, g) = MULTIPLE_ROOTS[name].expressions
+    root = {x: a, y: a, t: a} if name != "cosine" else {x: a, y: t - a}
+    root = dict.fromkeys((x, y), 0) if name in ("point", "fourth power") else root
+    assert all(sp.simplify(value.subs(root)) == 0 for value in (g, g.diff(x), g.diff(y)))
+    for derive in (zw.equations, zw.classify):
+        with pytest.raises(DescriptionError, match=r"expression \d of constraint 'k'.*simple root"):
+            derive(point(MULTIPLE_ROOTS[name]))
+
+
 AGREEMENTS = {
+    "double root": (H("k", x - y), H("l", sp.cos(x - y) - 1)),
+    "small ring": (H("k", x**2 + y**2 - sp.Rational(1, 10**12)), H("l", 2 * x**2 + 2 * y**2 - 2e-12)),
     "twice": (H("k", x - t**2), H("l", 2 * x - 2 * t**2)),
     "square": (H("k", x**2 + y**2 - 1), H("l", (x**2 + y**2) ** 2 - 1)),
     "drive and speed": (H("k", x - t**2), P("l", {"x": 2}, rate=-4 * t)),

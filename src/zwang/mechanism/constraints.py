@@ -245,7 +245,8 @@ class Rolling:
 class Holonomic:
     """A holonomic constraint g(q, t) = 0, given by one expression or by several.
 
-    Symbols with the name of a coordinate stand for it, and `t` for the time; all others are parameters.
+    Symbols with the name of a coordinate stand for it, and `t` for the time; all others are parameters. The
+    force is along the gradient, which must not vanish where the constraint holds: write z, not z**2.
     """
 
     name: str

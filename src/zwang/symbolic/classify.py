@@ -27,6 +27,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.constraint_agreement import check_agreement
 from zwang.symbolic.elimination import pivots, solve_exactly
 from zwang.symbolic.numeric_probe import TIME, independent_columns, independent_rows, numeric_probe
+from zwang.symbolic.vanishing_gradients import check_gradients
 
 TOLERANCE = 1e-9
 VectorFields = Callable[[Any], np.ndarray]
@@ -97,8 +98,9 @@ def classify(mechanism: Mechanism) -> Classification:
 
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and
     Control, Sec. 2.
-    Raises DescriptionError for a mechanism without moving joints, and where the constraints are singular near
-    home; InconsistentConstraintsError where hard constraints without symbols contradict each other.
+    Raises DescriptionError for a mechanism without moving joints, where the constraints are singular near
+    home, and for a formula whose gradient vanishes where it holds, such as z**2;
+    InconsistentConstraintsError where hard constraints without symbols contradict each other.
     """
     mechanism = validation.checked_mechanism(mechanism)
     if not mechanism.nv:
@@ -106,6 +108,7 @@ def classify(mechanism: Mechanism) -> Classification:
             f"mechanism {mechanism.name!r} has no joint that moves: there is nothing to constrain"
         )
     numbers, q = probe = numeric_probe(mechanism)
+    check_gradients(probe)
     check_agreement(mechanism, probe)
     at = np.array([*q, TIME])
     hard = hard_constraints(numbers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from zwang.constraint.assembly import assemble_state
 from zwang.constraint.hard import all_velocity_level_rows, depends_on_time, hard_constraints
 from zwang.constraint.row_sizes import row_tolerances
 from zwang.errors import InconsistentConstraintsError, SolveError
-from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.serialization import symbol_names
@@ -20,10 +18,10 @@ from zwang.symbolic.numeric_probe import (
     NumericProbe,
     independent_rows,
     numeric_probe,
+    random_configurations,
     rank,
 )
 
-CONFIGURATIONS = 3  # at which a combination of constraints is compared
 CONSTANCY = 1e-9  # relative difference of coefficients that are constant
 CONTRADICTION = 1e-6  # of violations relative to the size of their row; less is rounding of a description
 NEGLIGIBLE = 1e-6  # coefficient of a row in a combination
@@ -67,7 +65,7 @@ def _check_positions(numbers: Mechanism) -> None:
     """Raises InconsistentConstraintsError if the violation of a row, less those of independent rows times
     constant coefficients, is a constant other than 0.
     """
-    at = [_positions(numbers, q) for q in _random_configurations(numbers)]
+    at = [_positions(numbers, q) for q in random_configurations(numbers)]
     names, A, _, sizes = at[0]  # sizes at one configuration, as those of formulas depend on it
     kept = independent_rows(A)
     if any(rank(A[kept]) < len(kept) or rank(A) > len(kept) for _, A, _, _ in at):
@@ -97,15 +95,3 @@ def _positions(numbers: Mechanism, q: np.ndarray) -> tuple[list[str], np.ndarray
     kept = [i for i, r in enumerate(rows.position) if r is not None]
     g = np.array([rows.position[i] for i in kept], dtype=float)
     return [rows.names[i] for i in kept], A[kept], g, sizes[kept]
-
-
-def _random_configurations(numbers: Mechanism) -> list[np.ndarray]:
-    """Configurations in general position around home, which need not satisfy the constraints."""
-    rng = random.Random(0)
-    home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
-    return [
-        integrate_configuration(
-            numbers.tree, home, np.array([rng.uniform(-0.7, 0.7) for _ in range(numbers.nv)])
-        ).astype(float)
-        for _ in range(CONFIGURATIONS)
-    ]

@@ -34,6 +34,7 @@ from zwang.symbolic.friction_equations import friction_forces
 from zwang.symbolic.lagrange import by_lagrange
 from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
+from zwang.symbolic.vanishing_gradients import check_gradients
 from zwang.symbolic.velocity_reduction import chosen_velocities, velocity_reduction
 from zwang.symbolic.wrenches import generalized_forces
 
@@ -149,7 +150,8 @@ def equations(
     coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
     the other quantities have, such as a parameter and a joint, for two symbols of one name, for tendons with
-    armature or through wrapping bodies, adhesions, PID controllers with states, and where nothing can move;
+    armature or through wrapping bodies, adhesions, PID controllers with states, for a `Holonomic` formula
+    whose gradient vanishes where it holds, such as z**2, and where nothing can move;
     InconsistentConstraintsError where hard constraints without symbols contradict each other. Of dependent
     constraints with symbols the first are kept, as for values of the symbols for which they agree.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
@@ -182,6 +184,7 @@ def equations(
             "as it is computed by cases; use form='cse'"
         )
     probe = numeric_probe(mechanism)
+    check_gradients(probe)
     check_agreement(mechanism, probe)
     chosen = chosen_velocities(mechanism, speeds, probe)
     symbols = symbols_for(mechanism, chosen)

@@ -21,6 +21,7 @@ RANK = 1e-9
 TIME = 0.37  # [s] at which constraints that depend on time are evaluated
 DISPLACEMENTS = (1.0, 0.6, -1.3)  # factors of the displacement from the home configuration
 ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 60, 0.3, 1e-13
+CONFIGURATIONS = 3  # in general position, at which rows are compared
 ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
 NumericProbe = tuple[Mechanism, np.ndarray]
 
@@ -44,8 +45,8 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     generic = _near_home(numbers, 1.0)
     if not hard_constraints(numbers):
         return numbers, generic
-    assembled = [_assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
-    consistent = [q for q in assembled if q is not None]
+    found = [assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
+    consistent = [q for q in found if q is not None]
     return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
 
 
@@ -71,7 +72,7 @@ def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[st
         displacement = np.array([rng.uniform(-0.4, 0.4) for _ in range(mechanism.nv)])
         home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
         start = integrate_configuration(numbers.tree, home, displacement).astype(float)
-        q = _assembled(numbers, start, t)
+        q = assembled(numbers, start, t)
         if q is not None:
             coordinates = dict(zip(mechanism.coordinate_names, map(float, q), strict=True))
             found.append({"t": t, **values, **coordinates})
@@ -89,7 +90,25 @@ def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
     return normalized_configuration(numbers.tree, q).astype(float)
 
 
-def _assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray | None:
+def random_configurations(
+    numbers: Mechanism, centre: np.ndarray | None = None, displacement: float = 0.7
+) -> list[np.ndarray]:
+    """Configurations in general position around one, by default home, which need not satisfy the constraints.
+
+    displacement: the largest one of a coordinate [m, rad].
+    """
+    rng, home = random.Random(0), centre
+    if home is None:
+        home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
+    return [
+        integrate_configuration(
+            numbers.tree, home, displacement * np.array([rng.uniform(-1, 1) for _ in range(numbers.nv)])
+        ).astype(float)
+        for _ in range(CONFIGURATIONS)
+    ]
+
+
+def assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray | None:
     """A configuration that satisfies the constraints, by Gauss-Newton from q; None if the iteration fails."""
     for _ in range(ASSEMBLY_ITERATIONS):
         A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, t))
