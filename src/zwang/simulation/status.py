@@ -44,8 +44,8 @@ FAILURE_REASONS = (
     ),
     FailureReason(
         "contradiction",
-        "the hard constraints contradict each other",
-        "give one of them a softness, remove one, or start in a state where they are consistent",
+        "the hard constraints contradict each other, or one of them is singular",
+        "give one of them a softness, remove one, or start in a state where they are consistent and regular",
     ),
     FailureReason(
         "dependent_speeds",
