@@ -106,6 +106,15 @@ def test_weight_takes_its_part_of_the_torques():
         zw.robot.payload(m, [0.0], "tip")
 
 
+def test_the_equilibrium_of_a_bead_on_a_sphere_from_a_singular_and_a_regular_start():
+    slides = tuple(zw.Prismatic(n, axis=a) for n, a in zip("xyz", np.eye(3), strict=True))
+    rod = zw.Distance("rod", ("bead", (0, 0, 0)), ("world", (0, 0, 0)), 1)
+    m = zw.Mechanism("m", [zw.Body("bead", slides, mass=1)], constraints=[rod])
+    with pytest.raises(zw.errors.DescriptionError, match="give another q0"):
+        zw.robot.equilibrium(m, [0, 0, 0])
+    np.testing.assert_allclose(zw.robot.equilibrium(m, [0.1, 0, -0.1]).q, [0, 0, -1], atol=1e-9)
+
+
 def test_torque_limits_by_name_leave_the_others_as_they_are():
     """And none may be negative, which meant that nothing can be held."""
     m = dh.two_link()

@@ -375,6 +375,8 @@ class _StaticSystem:
             rows = rows_of_loops(self.problem, q)
             if rows.violation < CLOSURE_TOLERANCE:
                 return q
+            if not np.isfinite(rows.A).all():  # singular, as the distance of two coincident points
+                break
             q = self.stepped(q, rows.correction)
         raise DescriptionError(
             f"the constraints of mechanism {self.m.name!r} are not satisfied near the start; give another q0"
