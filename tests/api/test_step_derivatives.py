@@ -500,6 +500,31 @@ def test_the_kinks_of_adhesive_contacts_in_the_gap_are_marked():
     assert found.switching.tolist() == [False, True]
 
 
+DRIVEN = """<mujoco><worldbody><body><joint name="z" type="slide" axis="0 0 1"/><geom size=".1" mass="1"/>
+</body></worldbody><actuator><general joint="z" gainprm="20" ctrlrange="0 1" {}/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("control", [0.0, 1.0, 1.5])
+@pytest.mark.parametrize(
+    "dynamics", ["", 'dyntype="filter" dynprm=".1"', 'dyntype="integrator" actlimited="true" actrange="0 1"']
+)
+def test_a_control_at_an_end_of_its_range_acts_as_inside_and_beyond_it_not_as_in_mujoco(dynamics, control):
+    text = DRIVEN.format(dynamics)
+    model, fast = mujoco.MjModel.from_xml_string(text), zw.compile(read_mjcf("model.xml", text=text))
+    data, n = mujoco.MjData(model), 2 + model.na
+    data.ctrl[:] = control
+    A, B = np.zeros((n, n)), np.zeros((n, 1))
+    mujoco.mjd_transitionFD(model, data, 1e-6, False, A, B, None, None)
+    z = np.zeros(model.na)
+    found = fast.step_derivatives([0.0], [0.0], [control], activation=z)
+    np.testing.assert_allclose(found.B, B, atol=1e-10)
+    np.testing.assert_allclose(found.A, A, atol=1e-10)
+    assert found.B.any() == (control <= 1)
+    w = np.arange(1.0, n + 1)
+    gradient = fast.rollout_gradient(w[None], [0.0], [0.0], [[control]], activation=z)
+    np.testing.assert_allclose(gradient.control, w[None] @ B, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("control", "width", "switching"), [(0.3, 0, True), (0.31, 0, False), (0.3, 0.1, False)]
 )

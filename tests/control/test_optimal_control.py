@@ -300,6 +300,24 @@ def test_ilqr_swings_a_cart_pole_up_within_its_bounds():
     assert np.allclose(run.q.values[0, -1], found.q[-1], atol=1e-6)
 
 
+@pytest.mark.parametrize("bounds", [None, (0, 20), (-5, 30)])
+@pytest.mark.parametrize("guess", [-3.0, 0.0, 25.0])
+def test_the_control_range_of_a_motor_bounds_the_controls(guess, bounds):
+    """As bounds of a motor without range do, also from guesses at its ends and beyond."""
+    body = zw.Body("load", zw.Prismatic("z", (0, 0, 1)), mass=1)
+    free, limited = (
+        zw.compile(zw.Mechanism("lift", [body], forces=[zw.Motor("u", "z", control_range=ends)]))
+        for ends in (None, (0, 20))
+    )
+    cost = Quadratic(q=[1], state=[1, 0.1], control=[1e-3], final=[100, 10])
+    options = {"step": 0.02, "integrator": "euler"}
+    found = ilqr(limited, [0], [0], np.full((50, 1), guess), cost, bounds=bounds, **options)
+    expected = ilqr(free, [0], [0], np.full((50, 1), 5.0), cost, bounds=(0, 20), **options)
+    assert found.converged and found.cost == pytest.approx(expected.cost, rel=1e-6)
+    np.testing.assert_allclose(found.control, expected.control, atol=1e-3)
+    assert (found.control == 20).any()
+
+
 def test_ilqr_through_contact_makes_a_hopper_hop_higher():
     fast, steps = zw.compile(zw.load(ASSETS / "hopper.xml")), 40
     q0 = np.array([0, 1.2, 0, 0, 0, 0.0])
@@ -493,6 +511,14 @@ def test_bad_arguments_are_told():
         ilqr(fast, [0, 0], [0, 0], np.zeros(5), cost)
     with pytest.raises(ArgumentError, match="below the highest"):
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, bounds=(1, -1))
+    pushed = zw.Motor("push", "x", control_range=(0, 20))
+    limited = zw.compile(double_integrator().replace(forces=[pushed]))
+    with pytest.raises(ArgumentError, match="20 and 30 of 'push' leave no room within its control range"):
+        ilqr(limited, [0], [0], np.zeros((5, 1)), Quadratic([0], [1, 1], [1], [1, 1]), bounds=(20, 30))
+    with pytest.raises(ShapeError, match=r"activation must have the shape \(0,\)"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), cost, activation=[1.0])
+    with pytest.raises(ShapeError, match=r"control must have the shape \(steps, 1 inputs\)"):
+        ilqr(fast, [0, 0], [0, 0], np.zeros((5, 2)), cost)
     with pytest.raises(ShapeError, match=r"final of the cost must have the shape \(4,\)"):
         ilqr(fast, [0, 0], [0, 0], np.zeros((5, 1)), Quadratic([0, 0], np.ones(4), [1], 1.0))
     with pytest.raises(ShapeError, match=r"q of the cost must have the shape \(2,\) or \(6, 2\)"):

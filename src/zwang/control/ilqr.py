@@ -7,11 +7,12 @@
                all of them as the Hessians of functions of (u, x, 1)
     forward    u' = u + alpha k + K (x' - x)      for several alpha at once, each in a world of its own
 
-A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space. At
-a bound towards which the cost decreases, the feedback of a control is zero. D is diagonal: the median over
-the steps of the diagonal elements of Q_uu in the first backward pass. So mu has no unit, and neither the
-units of the controls nor a factor of all weights change the iteration. iLQR is differential dynamic
-programming (DDP) without the second derivatives of the steps, and l_xx is that of Gauss and Newton. Source:
+A, B are the exact derivatives of the steps, contacts included; deviations x' - x are in the tangent space.
+Controls stay within their ranges, beyond which B is zero. At a bound towards which the cost decreases, the
+feedback of a control is zero. D is diagonal: the median over the steps of the diagonal elements of Q_uu in
+the first backward pass. So mu has no unit, and neither the units of the controls nor a factor of all weights
+change the iteration. iLQR is differential dynamic programming (DDP) without the second derivatives of the
+steps, and l_xx is that of Gauss and Newton. Source:
 Li, Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems" (ICINCO
 2004); Tassa, Mansard, Todorov, "Control-limited differential dynamic programming" (ICRA 2014), Sections II
 and III.
@@ -26,10 +27,11 @@ import numpy.typing as npt
 from scipy.linalg import get_lapack_funcs
 
 from zwang.api.arguments import validation
+from zwang.api.arguments.parameter_values import parameter_values
 from zwang.api.arguments.settings_validation import positive
 from zwang.api.arguments.validation import validated_arguments
 from zwang.api.compilation.compiled import CompiledMechanism
-from zwang.api.compilation.feedback_rollout import checked_bounds
+from zwang.api.compilation.feedback_rollout import acting_bounds
 from zwang.control.quadratic import Quadratic, TrajectoryCost, cost_over_steps
 from zwang.errors import ArgumentError, ShapeError, SimulationError
 
@@ -123,7 +125,8 @@ def ilqr(
     fast: the compiled mechanism, without symbols. q0 (nq,), v0 (nv,), activation (nz,): the start. control
     (steps, nu): the guess. step, integrator: as for `CompiledMechanism.step`. time [s]: of the start; a plan
     in a running loop begins at the present time, as constraints and set points may depend on it. bounds: the
-    lowest and highest controls, each a number or (nu,). iterations: at most, 0 for the rollout of the guess.
+    lowest and highest controls, each a number or (nu,), within the control ranges of the inputs, which always
+    bound the controls. iterations: at most, 0 for the rollout of the guess.
     tolerance: of the relative decrease of the cost at which the method ends. feedback: whether `gain` is the
     feedback about the result, which takes the time of one more backward pass and of the derivatives along
     the result. If not, it is that of the last iteration, about the trajectory before; near convergence they
@@ -137,20 +140,17 @@ def ilqr(
             f"iterations ({iterations}) must not be negative, and tolerance ({tolerance}) not negative and "
             "finite"
         )
-    u = validation.real_values(control, "control")
-    if u.ndim != 2:
-        raise ShapeError(f"control must have the shape (steps, inputs); its shape is {u.shape}")
-    steps, nu = u.shape
-    lowest, highest = checked_bounds(bounds, nu)
-    m = fast.mechanism
-    validation.check_activation(m, activation)
+    m, u = fast.mechanism, validation.real_values(control, "control")
+    parameter_values(m, None)
+    lowest, highest = acting_bounds(m, bounds)
+    steps, nu = len(u) if u.ndim else 0, len(lowest)
+    if u.shape != (steps, nu):
+        raise ShapeError(f"control must have the shape (steps, {nu} inputs); its shape is {u.shape}")
     start = (
         validation.configuration(m, validation.vector(q0, m.nq, "q0", "nq")),
         validation.vector(v0, m.nv, "v0", "nv"),
-        validation.real_values(activation, "activation"),
+        validation.activation_vector(m, activation),
     )
-    if start[2].ndim != 1:
-        raise ShapeError(f"activation must have the shape (nz,); its shape is {start[2].shape}")
     h = m.options.timestep if step is None else positive(step, "step")
     times = time + h * np.arange(steps + 1)
     options = {"step": step, "integrator": integrator}

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.dynamics.muscles import activation_derivatives_of, muscle_forces
+from zwang.dynamics.ranges import clipped, rate_within
 from zwang.dynamics.transmissions import nearest_set_point, on_joint, transmissions
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.controllers import Pid
 from zwang.mechanism.force_elements import Actuator, Motor, Muscle
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Interval
-from zwang.scalar import clip, equal, exp, less, logical_or, where
+from zwang.scalar import clip, equal, exp, less, where
 
 
 class ActuatorOutput(NamedTuple):
@@ -124,7 +125,7 @@ def _tendon_scales(mechanism: Mechanism, totals: Mapping[str, Any]) -> dict[str 
         if tendon.actuator_range is not None and tendon.name in totals:
             total = totals[tendon.name]
             divisor = where(equal(total, 0), 1, total)
-            scales[tendon.name] = where(equal(total, 0), 1, clip(divisor, *tendon.actuator_range) / divisor)
+            scales[tendon.name] = where(equal(total, 0), 1, clipped(divisor, tendon.actuator_range) / divisor)
     return scales
 
 
@@ -204,18 +205,9 @@ def _activation_rates(driven: Sequence[tuple[Actuator, Drive]]) -> list[Any]:
     for number, rate in zip(muscles, activation_derivatives_of(list(muscles.values())), strict=True):
         rates[number] = rate
     return [
-        rate if drive.h is not None else _rate_within(rate, drive.states[-1], actuator.activation_range)
+        rate if drive.h is not None else rate_within(rate, drive.states[-1], actuator.activation_range)
         for rate, (actuator, drive) in zip(rates, driven, strict=True)
     ]
-
-
-def _rate_within(rate: Any, x: Any, limits: Interval | None) -> Any:
-    """The time derivative of x, 0 where x is at or beyond a limit and would move outwards."""
-    if limits is None:
-        return rate
-    lower, upper = limits
-    rate = where(logical_or(less(x, upper), less(rate, 0)), rate, 0)
-    return where(logical_or(less(lower, x), less(0, rate)), rate, 0)
 
 
 def advanced_state(actuator: Actuator, rate: Any, state: Any, dt: Any) -> Any:
@@ -227,11 +219,6 @@ def advanced_state(actuator: Actuator, rate: Any, state: Any, dt: Any) -> Any:
     if kind == "filterexact":
         step = rate * parameters[0] * (1 - exp(-dt / parameters[0]))
     return clipped(state + step, actuator.activation_range)
-
-
-def clipped(x: Any, limits: Interval | None) -> Any:
-    """x within the limits, if there are any."""
-    return x if limits is None else clip(x, *limits)
 
 
 # ------------------------------------------------------------------------------------------ PID controllers
@@ -250,8 +237,8 @@ def _pid_rates(actuator: Actuator, pid: Pid, length: Any, drive: Drive) -> list[
     u = drive.states[-1] if actuator.activation is not None else actuator_input(actuator, drive)
     if drive.h is None:
         error, integral = u - length, drive.states[0]
-        rate = _rate_within(error, integral, _integral_limits(pid))
-        return [_rate_within(rate, integral, actuator.activation_range)]
+        rate = rate_within(error, integral, _integral_limits(pid))
+        return [rate_within(rate, integral, actuator.activation_range)]
     u = _set_point(pid, u, drive)
     after = {"integral": _next_integral(pid, u - length, drive), "set point": u} if pid.states else {}
     return [(after[name] - old) / drive.h for name, old in zip(pid.states, drive.states, strict=False)]

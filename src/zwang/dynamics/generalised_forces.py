@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra import rotations
-from zwang.dynamics.actuators import Inputs, actuator_outputs, clipped
+from zwang.dynamics.actuators import Inputs, actuator_outputs
 from zwang.dynamics.ellipsoid_drag import ellipsoid_force
 from zwang.dynamics.fluid_drag import drag_force
+from zwang.dynamics.ranges import clipped
 from zwang.dynamics.transmissions import on_joint
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.tendon_length import tendon_length

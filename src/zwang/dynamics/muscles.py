@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zwang.algebra.norms import TINY
+from zwang.dynamics.ranges import clipped
 from zwang.mechanism.force_elements import Muscle
 from zwang.scalar import clip, is_zero, less, less_equal, maximum, where
 from zwang.scalar.stacked_pytree import for_all
@@ -108,7 +109,7 @@ def activation_derivative(parameters: tuple[Any, ...], control: Any, activation:
     between them.
     """
     rise, fall, width = parameters
-    u, a = clip(control, 0, 1), clip(activation, 0, 1)
+    u, a = clipped(control, (0, 1)), clipped(activation, (0, 1))
     rise, fall = rise * (0.5 + 1.5 * a), fall / (0.5 + 1.5 * a)
     change = u - activation
     if is_zero(width):

@@ -17,6 +17,7 @@ from zwang.errors import (
     UnknownNameError,
     nearest_names,
 )
+from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
 from zwang.scalar.real import REAL
@@ -160,6 +161,24 @@ def control_names(mechanism: Mechanism) -> tuple[str, ...]:
     velocities.
     """
     return mechanism.inputs or mechanism.speed_names
+
+
+def control_ranges(mechanism: Mechanism) -> np.ndarray:
+    """The least and the largest control (2, nu) that acts: the control ranges of motors and actuators, and
+    0 ... 1 by the activation dynamics of muscles; without inputs the actuator ranges of the joints.
+    """
+    names = control_names(mechanism)
+    limits = dict.fromkeys(names, (-np.inf, np.inf))
+    for force in mechanism.forces:
+        if isinstance(force, Motor | Actuator):
+            ends = np.array(force.control_range or limits[force.name], float)
+            activation = force.activation if isinstance(force, Actuator) else None
+            is_muscle = activation is not None and activation[0] == "muscle"
+            limits[force.name] = tuple(np.clip(ends, 0, 1) if is_muscle else ends)
+    for joint in () if mechanism.inputs else mechanism.joints:
+        if (given := getattr(joint.joint, "actuator_range", None)) is not None:
+            limits |= dict.fromkeys(names[joint.v], tuple(map(float, given)))
+    return np.array([limits[name] for name in names]).reshape(-1, 2).T
 
 
 def check_input_names(values: Mapping[Any, Any], names: tuple[str, ...]) -> None:

@@ -28,9 +28,9 @@ from zwang.constraint.impact import any_acting, closes_by_impact, hard_contact_p
 from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
-from zwang.dynamics.actuators import clipped
 from zwang.dynamics.adhesion import adhesive_pairs
 from zwang.dynamics.gauss import GaussProblem
+from zwang.dynamics.ranges import clipped
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.spatial_tendons import least_span

@@ -90,7 +90,8 @@ def linearize(
     params: values of the mechanism's symbols. Without them a mechanism with symbols has a linear model in
     SymPy expressions, a `SymbolicLinearModel`; q, v and control may then be expressions, too.
 
-    Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed. A
+    Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed. At
+    an end of its range a control acts as on the inside, and beyond it not at all. A
     model with symbols is one of continuous time, of a mechanism with hard equality constraints only, and
     without sensors; its state must satisfy the constraints for all values of the symbols.
     Raises UnknownNameError for a name, DescriptionError for states that are not independent, SimulationError

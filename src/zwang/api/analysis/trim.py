@@ -33,12 +33,12 @@ from zwang.constraint.row_sizes import row_tolerances
 from zwang.errors import SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
-from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
 from zwang.simulation.applied_forces import activations
-from zwang.simulation.controls import control_names
+from zwang.simulation.controls import control_names, control_ranges
 
 ITERATIONS = 300
 REFINEMENTS = 60  # steps at the rounding error of contact distances, of which the best is taken
@@ -99,7 +99,8 @@ def trim(
     mechanism without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of
     coordinates and of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are
     found, controls and activations within their ranges, controls of muscles with activation dynamics within
-    0 ... 1. An activation at an end of its range, whose rate points out of it, stays there. Where several
+    0 ... 1; a guess beyond a range counts as its end. An activation at an end of its range, whose rate points
+    out of it, stays there. Where several
     equilibria are near, it is one of them, stable or not. params: values of the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation at the time 0. Raises SolveError,
@@ -114,7 +115,7 @@ def trim(
     control, activation = validation.or_of_keyframe(m, guess, control=control, activation=None)
     u = validation.control_vector(m, {} if control is None else control)
     z = np.zeros(nz) if activation is None else validation.vector(activation, nz, "activation", "activations")
-    z = np.clip(z, *_activation_ranges(m))
+    u, z = np.clip(u, *control_ranges(m)), np.clip(z, *_activation_ranges(m))
     problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
     found = []
@@ -122,7 +123,7 @@ def trim(
         found.append(_nearest(problem, problem.at(q, u, z), damping))
         if found[-1].largest <= TOLERANCE * scale:
             last = _refined(problem, found[-1])
-            return TrimPoint(last.q, _within_ranges(m, last.control), last.activation, last.largest)
+            return TrimPoint(last.q, last.control, last.activation, last.largest)
     raise SolveError(_reason(problem, found[0]))
 
 
@@ -165,7 +166,7 @@ class _TrimProblem(NamedTuple):
         found = self.fast.constrained_dynamics_derivatives(q, zero, control, activation=activation, time=0.0)
         r = np.concatenate([found.v_dot, found.z_dot])
         J = np.hstack([found.A[nv:, :nv], found.B[nv:], found.A[nv:, 2 * nv :]])
-        kept = nv + np.flatnonzero(_is_held(m, activation, found.z_dot))
+        kept = nv + np.flatnonzero(_is_held(_activation_ranges(m), activation, found.z_dot))
         r[kept], J[kept] = 0, 0
         if hard_constraints(m):
             violations, C = _constraint_residuals(m, q)
@@ -177,8 +178,8 @@ class _TrimProblem(NamedTuple):
         return _TrimState(q, control, activation, r, weighted, J_weighted[:, self.free])
 
     def step(self, at: _TrimState, damping: float) -> np.ndarray:
-        """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, in which activations that
-        would leave their range stay.
+        """The change of the unknowns that minimises |r + J x|^2 + damping |D x|^2, in which controls and
+        activations that would leave their range stay.
         """
         change = self._unrestricted_step(at, damping)
         leaving = self._leaving(at, change)
@@ -193,11 +194,13 @@ class _TrimProblem(NamedTuple):
         return np.concatenate([displacements, np.abs(at.control), np.abs(at.activation)])[self.free]
 
     def _leaving(self, at: _TrimState, change: np.ndarray) -> np.ndarray:
-        """Which of the free unknowns are activations at an end of their range that would leave it."""
-        _, _, rate = self._parts(at, change)
-        held = np.zeros(self.fast.mechanism.nv + len(at.control) + len(rate), bool)
-        held[len(held) - len(rate) :] = _is_held(self.fast.mechanism, at.activation, rate)
-        return held[self.free]
+        """Which of the free unknowns are controls and activations at an end of their range that would leave
+        it.
+        """
+        m, (dq, du, dz) = self.fast.mechanism, self._parts(at, change)
+        controls = _is_held(control_ranges(m), at.control, du)
+        states = _is_held(_activation_ranges(m), at.activation, dz)
+        return np.concatenate([np.zeros(len(dq), bool), controls, states])[self.free]
 
     def _parts(self, at: _TrimState, change: np.ndarray) -> list[np.ndarray]:
         """The displacement (nv,) and the changes of controls and activations, for one of the free
@@ -225,7 +228,8 @@ class _TrimProblem(NamedTuple):
         """The point after a change of the free unknowns."""
         m, (dq, du, dz) = self.fast.mechanism, self._parts(at, change)
         q = np.asarray(integrate_configuration(m.tree, at.q, dq), float)
-        return self.at(q, at.control + du, np.clip(at.activation + dz, *_activation_ranges(m)))
+        control = np.clip(at.control + du, *control_ranges(m))
+        return self.at(q, control, np.clip(at.activation + dz, *_activation_ranges(m)))
 
 
 def _constraint_residuals(m: Mechanism, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -287,30 +291,10 @@ def _activation_ranges(m: Mechanism) -> np.ndarray:
     return np.array([ranges.get(name, none) for name in activations(m)], float).reshape(-1, 2).T
 
 
-def _is_held(m: Mechanism, activation: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Which of the states of actuators (nz,) stay at an end of their range against a rate out of it."""
-    lowest, highest = _activation_ranges(m)
-    return ((activation <= lowest) & (rate < 0)) | ((activation >= highest) & (rate > 0))
-
-
-def _within_ranges(m: Mechanism, control: np.ndarray) -> np.ndarray:
-    """The control that acts: clipped to the control ranges of motors and actuators, and to 0 ... 1 by the
-    activation dynamics of muscles.
-    """
-    return np.clip(control, *_control_ranges(m))
-
-
-def _control_ranges(m: Mechanism) -> np.ndarray:
-    """The least and the largest control (2, nu)."""
-    drives = {f.name: f for f in m.forces if isinstance(f, Motor | Actuator)}
-    limits = np.tile([-np.inf, np.inf], (len(control_names(m)), 1))
-    for k, name in enumerate(control_names(m)):
-        drive = drives.get(name)
-        if drive is not None and drive.control_range is not None:
-            limits[k] = np.array(drive.control_range, float)
-        if isinstance(drive, Actuator) and drive.activation is not None and drive.activation[0] == "muscle":
-            limits[k] = np.clip(limits[k], 0, 1)
-    return limits.T
+def _is_held(ranges: np.ndarray, values: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Which of the values (n,) are at an end of their ranges (2, n) with a rate out of it."""
+    lowest, highest = ranges
+    return ((values <= lowest) & (rate < 0)) | ((values >= highest) & (rate > 0))
 
 
 def _saturated(problem: _TrimProblem, at: _TrimState) -> str:
@@ -318,7 +302,7 @@ def _saturated(problem: _TrimProblem, at: _TrimState) -> str:
     m, found = problem.fast.mechanism, ""
     first = m.nv
     for names, ranges, values, what in (
-        (control_names(m), _control_ranges(m), at.control, "control"),
+        (control_names(m), control_ranges(m), at.control, "control"),
         (activations(m), _activation_ranges(m), at.activation, "activation"),
     ):
         at_end = np.flatnonzero((values <= ranges[0]) | (values >= ranges[1]))

@@ -287,6 +287,13 @@ def control_vector(mechanism: Mechanism, value: Any) -> np.ndarray:
     return vector(value, len(names), "control", f"inputs of mechanism {mechanism.name!r}")
 
 
+def activation_vector(mechanism: Mechanism, value: Any) -> np.ndarray:
+    """The activations (nz,), finite. Raises ShapeError or StateError."""
+    check_activation(mechanism, value)
+    size = len(activations(mechanism))
+    return vector(value, size, "activation", f"states of the actuators of mechanism {mechanism.name!r}")
+
+
 def check_activation(mechanism: Mechanism, activation: Any) -> None:
     """Raises ShapeError if no activations (..., nz) are given and the mechanism has some, and StateError for
     other values than numbers.

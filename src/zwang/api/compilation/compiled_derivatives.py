@@ -86,10 +86,11 @@ class CompiledDerivatives(CompiledPrograms):
         implicit function theorem; so is the time of the impacts by which hard contacts close within the step,
         and that of the stops of laws of Coulomb friction, at which a step of Runge and Kutta is divided.
         `switching` marks worlds in which a row is about to change its status, or an impact or a stop the step
-        in which it happens. It does not mark a control, force or activation at an end of its range, nor a
-        symbol for the friction of a shape that equals that of the other one: there the derivative is that of
-        one side. The results of a world whose step fails are NaN. Raises SimulationError, with the
-        reason, where a step has no exact derivatives, as with the noslip solver.
+        in which it happens. It does not mark a control, force or activation at an end of its range, where the
+        derivative is that on the inside; beyond the range it is zero. Nor does it mark a symbol for the
+        friction of a shape that equals that of the other one: there the derivative is that of one side. The
+        results of a world whose step fails are NaN. Raises SimulationError, with the reason, where a step has
+        no exact derivatives, as with the noslip solver.
         Source: Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
         """
         options = self._step_key(step, integrator)[1:]

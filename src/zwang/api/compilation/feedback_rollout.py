@@ -14,6 +14,7 @@ from zwang.kinematics.configuration import difference_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import clip
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.controls import control_names, control_ranges
 from zwang.simulation.step_program import StepProgram
 
 REFERENCE = {"q": "reference_q", "v": "reference_v", "activation": "reference_activation"}
@@ -95,3 +96,22 @@ def checked_bounds(bounds: Sequence[npt.ArrayLike] | None, nu: int) -> tuple[np.
     if not np.all(lowest < highest):
         raise ArgumentError(f"bounds are {bounds!r}; every lowest control must be below the highest one")
     return lowest, highest
+
+
+def acting_bounds(
+    mechanism: Mechanism, bounds: Sequence[npt.ArrayLike] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """`checked_bounds` within the control ranges of the inputs, except ranges of one value, in which no
+    control acts. Also raises ArgumentError for bounds without room within a range.
+    """
+    names, (least, largest) = control_names(mechanism), control_ranges(mechanism)
+    lowest, highest = checked_bounds(bounds, len(names))
+    has_room = least < largest
+    low = np.where(has_room, np.maximum(lowest, least), lowest)
+    high = np.where(has_room, np.minimum(highest, largest), highest)
+    for k in np.flatnonzero(low >= high):
+        raise ArgumentError(
+            f"the bounds {lowest[k]:g} and {highest[k]:g} of {names[k]!r} leave no room within its control "
+            f"range, {least[k]:g} to {largest[k]:g}, beyond which a control acts as its end"
+        )
+    return low, high
