@@ -40,6 +40,26 @@ def test_the_regulator_of_a_double_integrator_is_that_of_the_textbook():
     assert np.allclose(np.sort_complex(found.poles), np.array([-1 - 1j, -1 + 1j]) / np.sqrt(2))
 
 
+@pytest.mark.parametrize("step", [None, 0.02])
+@pytest.mark.parametrize("weight", [1e-8, 1e-10, 1e-12, 1e-20])
+def test_the_least_control_that_stabilises_mirrors_the_poles(weight, step):
+    """For small weights of the states, the unstable poles s become -s, and those z of discrete models 1 / z.
+    Source: Kwakernaak, Sivan, Linear Optimal Control Systems (1972), Section 3.8.
+    """
+    links = [
+        zw.Body(name, zw.Revolute(name, (0, 1, 0)), parent, (0, 0, z), mass=1, com=(0, 0, 0.5),
+                inertia=(0.1, 0.1, 0.1))
+        for name, parent, z in (("x", "world", 0), ("y", "x", 1), ("z", "y", 1))
+    ]  # fmt: skip
+    m = zw.Mechanism("upright", links, forces=[zw.Motor("m", "y"), zw.Motor("n", "z")])
+    model = zw.linearize(m, [0, 0, 0], step=step, integrator=step and "rk4")
+    own = model.poles
+    mirrored = np.where(own.real > 0, -own, own) if step is None else np.where(abs(own) > 1, 1 / own, own)
+    expected = np.poly(mirrored).real  # of the double poles, the coefficients are well conditioned
+    found = np.poly(lqr(model, np.full(6, weight), [1, 1]).poles).real
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("step", [None, 0.05])
 @pytest.mark.parametrize("weights", [1e-10, 1.0, 1e10])
 def test_a_regulator_does_not_depend_on_the_units_of_inputs_and_cost(step, weights):

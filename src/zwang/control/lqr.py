@@ -14,6 +14,8 @@ from zwang.api.arguments.validation import validated_arguments
 from zwang.errors import ArgumentError, ShapeError, SolveError, StateError
 
 ROUNDING = 1e-9  # of the elements of a weight, relative to the largest
+NEWTON_STEPS = 12
+ACCURATE = 1e-6  # largest relative change of the feedback in the last of Newton's steps
 MARGIN = 1e-8  # of poles from the boundary of stability, relative to the largest, or to 1 if discrete
 
 
@@ -37,8 +39,8 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     The closed loop is asymptotically stable: the real parts of its poles are below -1e-8 times the largest
     pole, and the absolute values of those of a discrete model below 1 - 1e-8.
     Raises ArgumentError, also for other weights and for a model without inputs, StateError, ShapeError, and
-    SolveError where no feedback stabilises the model, or Q does not see a state that does not decay by
-    itself.
+    SolveError where no feedback stabilises the model, Q does not see a state that does not decay by itself,
+    or K is not accurate to 1e-6.
     Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
     (1990), Chapters 2 and 3.
     """
@@ -53,29 +55,98 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
             "the model has no inputs, so that no feedback acts on it; give zw.linearize inputs"
         )
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
-    # u = T w and cost = c cost': the elements of q are at most 1, and those on the diagonal of r are 1
-    c, diagonal = float(np.abs(q).max(initial=0.0)) or 1.0, r.diagonal()
-    T = np.sqrt(c / np.where(diagonal > 0, diagonal, c))
-    q, r = q / c, r * np.outer(T, T) / c
+    # inputs w with u = w / sqrt(diagonal), whose weights on the diagonal are 1
+    diagonal = r.diagonal()
+    T = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    r = r * np.outer(T, T)
     if not (diagonal > 0).all() or not np.linalg.eigvalsh(r).min() > 0:
         raise ArgumentError("R must be positive definite, so that every input has a cost")
-    A, B = model.A, model.B * T
-    try:
-        if model.step is None:
-            S = scipy.linalg.solve_continuous_are(A, B, q, r)
-            K = np.linalg.solve(r, B.T @ S)
-        else:
-            S = scipy.linalg.solve_discrete_are(A, B, q, r)
-            K = np.linalg.solve(r + B.T @ S @ B, B.T @ S @ A)
-        poles = np.linalg.eigvals(A - B @ K)
-    except (np.linalg.LinAlgError, ValueError) as error:
-        raise _without_solution(str(error)) from None
-    size = np.abs(poles).max(initial=0.0)
-    margin = -poles.real / max(size, 1e-300) if model.step is None else 1 - np.abs(poles)
-    if not (margin > MARGIN).all():
-        pole = poles[np.argmin(margin)]
-        raise _without_solution(f"the pole {pole:.6g} of the closed loop is not stable")
-    return Regulator(T[:, None] * K, c * S, poles)
+    S, K = _Riccati(model.A, model.B * T, q, r, model.step is not None).solution()
+    return Regulator(T[:, None] * K, S, np.linalg.eigvals(model.A - model.B @ (T[:, None] * K)))
+
+
+class _Riccati(NamedTuple):
+    """The algebraic Riccati equation of a model and the weights q, r of its states and inputs."""
+
+    A: np.ndarray
+    B: np.ndarray
+    q: np.ndarray
+    r: np.ndarray
+    is_discrete: bool
+
+    def solution(self) -> tuple[np.ndarray, np.ndarray]:
+        """The cost S (n, n) and the feedback K (m, n), by SciPy and a few of Newton's steps.
+
+        S may be as large as q, or, where control is expensive, as the cost of the control that stabilises the
+        model, |A| / |B|^2, or 1 / |B|^2 of a discrete model. SciPy's solution is tried in both units.
+        Raises SolveError.
+        """
+        rate = 1.0 if self.is_discrete else float(np.abs(self.A).max(initial=0.0))
+        units = np.array([np.abs(self.q).max(initial=0.0), rate / max(np.abs(self.B).max() ** 2, 1e-300)])
+        errors: list[SolveError] = []
+        for unit in np.where((units > 0) & np.isfinite(units), units, 1.0):
+            try:
+                return self._refined(self._by_scipy(float(unit)))
+            except SolveError as error:
+                errors.append(error)
+            except (np.linalg.LinAlgError, ValueError) as error:
+                errors.append(_without_solution(str(error)))
+        raise errors[0]
+
+    def _by_scipy(self, unit: float) -> np.ndarray:
+        """S, from the equation for S / unit and inputs of which each has the weight 1."""
+        solve = scipy.linalg.solve_discrete_are if self.is_discrete else scipy.linalg.solve_continuous_are
+        return unit * solve(self.A, self.B * np.sqrt(unit), self.q / unit, self.r)
+
+    def _refined(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """S and K after Newton's steps, of which each solves a Lyapunov equation of the closed loop. Raises
+        SolveError for a closed loop that is not stable, and for a feedback that keeps changing.
+
+        Source: Kleinman, "On an iterative technique for Riccati equation computations" (IEEE Transactions on
+        Automatic Control 13, 1968); Hewer (16, 1971) for discrete models.
+        """
+        K, change = self._feedback(S), np.inf
+        for _ in range(NEWTON_STEPS):
+            self._check_stable(K)
+            S = S + self._newton_step(S, K)
+            S = (S + S.T) / 2
+            new = self._feedback(S)
+            last, change = change, np.abs(new - K).max() / max(np.abs(new).max(), 1e-300)
+            K = new
+            if change <= 1e-15 or (change < ACCURATE and change >= last / 2):
+                break
+        self._check_stable(K)
+        if not change <= ACCURATE:
+            raise SolveError(
+                f"the feedback is known only up to a relative error of {change:.2g}, as the model or the "
+                "weights are ill-conditioned; reduce the states, or give weights of more similar sizes"
+            )
+        return S, K
+
+    def _feedback(self, S: np.ndarray) -> np.ndarray:
+        """K = r^-1 B^T S, or (r + B^T S B)^-1 B^T S A of a discrete model."""
+        BS = self.B.T @ S
+        if self.is_discrete:
+            return np.linalg.solve(self.r + BS @ self.B, BS @ self.A)
+        return np.linalg.solve(self.r, BS)
+
+    def _newton_step(self, S: np.ndarray, K: np.ndarray) -> np.ndarray:
+        """The change D of S with F^T D + D F = -residual, or F^T D F - D = -residual, F = A - B K."""
+        F, AS = self.A - self.B @ K, self.A.T @ S
+        if self.is_discrete:
+            residual = AS @ self.A - S - K.T @ (self.r + self.B.T @ S @ self.B) @ K + self.q
+            return scipy.linalg.solve_discrete_lyapunov(F.T, residual)
+        return scipy.linalg.solve_continuous_lyapunov(F.T, -(AS + AS.T - K.T @ self.r @ K + self.q))
+
+    def _check_stable(self, K: np.ndarray) -> None:
+        """Raises SolveError for a pole of A - B K that is not stable."""
+        poles = np.linalg.eigvals(self.A - self.B @ K)
+        size = np.abs(poles).max(initial=0.0)
+        margin = 1 - np.abs(poles) if self.is_discrete else -poles.real / max(size, 1e-300)
+        if not (margin > MARGIN).all():
+            raise _without_solution(
+                f"the pole {poles[np.argmin(margin)]:.6g} of the closed loop is not stable"
+            )
 
 
 def _without_solution(reason: str) -> SolveError:
