@@ -10,7 +10,7 @@ import scipy.optimize
 
 import zwang as zw
 from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
-from zwang.errors import ArgumentError, ShapeError, SimulationError, SolveError, StateError
+from zwang.errors import ArgumentError, ShapeError, SimulationError, SimulationWarning, SolveError, StateError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 ASSETS = Path(str(importlib.resources.files("gymnasium"))) / "envs" / "mujoco" / "assets"
@@ -96,6 +96,13 @@ def test_a_regulator_does_not_depend_on_the_units_of_inputs_and_cost(step, weigh
 def test_weights_without_a_minimum_are_told(Q, R, message):
     with pytest.raises((ArgumentError, StateError), match=message):
         lqr(zw.linearize(double_integrator(), [0.0]), Q, R)
+
+
+def test_a_regulator_of_a_state_that_accelerates_is_told():
+    m = cart_pole()
+    lqr(zw.linearize(m, [0, 0]), np.ones(4), [1])
+    with pytest.warns(SimulationWarning, match="changes along the motion: its feedback"):
+        lqr(zw.linearize(m, [0, 0.5]), np.ones(4), [1])
 
 
 def test_a_regulator_needs_a_linear_model():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.linalg
 from zwang.api.analysis.linearize import LinearModel
 from zwang.api.arguments import validation
 from zwang.api.arguments.validation import validated_arguments
-from zwang.errors import ArgumentError, ShapeError, SolveError, StateError
+from zwang.errors import ArgumentError, ShapeError, SimulationWarning, SolveError, StateError
 
 ROUNDING = 1e-9  # of the elements of a weight, relative to the largest
 NEWTON_STEPS = 12
@@ -36,6 +37,7 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
 
     model: continuous or discrete, of `zw.linearize`. Q: (n, n) symmetric and positive semidefinite, or its
     diagonal (n,). R: (m, m) symmetric and positive definite, or its diagonal (m,).
+    Gives a SimulationWarning for a model that is not `steady`, as it changes along the motion.
     The closed loop is asymptotically stable: the real parts of its poles are below -1e-8 times the largest
     pole, and the absolute values of those of a discrete model below 1 - 1e-8.
     Raises ArgumentError, also for other weights and for a model without inputs, StateError, ShapeError, and
@@ -53,6 +55,14 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     if not m:
         raise ArgumentError(
             "the model has no inputs, so that no feedback acts on it; give zw.linearize inputs"
+        )
+    if not model.steady:
+        warnings.warn(
+            "the model is that of a state that moves or accelerates, and changes along the motion: its "
+            "feedback holds for a moment only; linearise about an equilibrium, which zw.trim finds, or a "
+            "steady motion, or take the gain of zw.control.ilqr along the motion",
+            SimulationWarning,
+            stacklevel=3,
         )
     q, r = _weight(Q, n, "Q"), _weight(R, m, "R")
     # inputs w with u = w / sqrt(diagonal), whose weights on the diagonal are 1

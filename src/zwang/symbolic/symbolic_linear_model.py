@@ -171,7 +171,7 @@ class SymbolicLinearModel:
         state = LinearisationState(q, v, activation, control, self._text.time)
         return LinearModel(
             *found[:4], self.states, self.inputs, self.outputs, None, q, v, control, found.displacement,
-            False, is_steady(_along_motion(m, state, self._text.chosen), v),
+            False, is_steady(*_along_motion(m, state, self._text.chosen)),
         )  # fmt: skip
 
     def latex(self) -> str:
@@ -274,16 +274,18 @@ def symbolic_linear_model(
     )  # fmt: skip
 
 
-def _along_motion(m: Mechanism, at: LinearisationState, chosen: Structure) -> Callable[[float], np.ndarray]:
-    """A of a mechanism in numbers at a time [s] along the motion of a state, to first order."""
+def _along_motion(
+    m: Mechanism, at: LinearisationState, chosen: Structure
+) -> tuple[Callable[[float], np.ndarray], np.ndarray, np.ndarray]:
+    """The arguments of `is_steady` for a state of a mechanism in numbers."""
     a = linear_matrices(m, at, chosen).a.astype(float)
 
     def moved(dt: float) -> np.ndarray:
-        q = integrate_configuration(m.tree, at.q, at.v, dt).astype(float)
+        q = integrate_configuration(m.tree, at.q, at.v + dt / 2 * a, dt).astype(float)
         state = at._replace(q=q, v=at.v + dt * a, t=at.t + dt)
         return linear_matrices(m, state, chosen).A.astype(float)
 
-    return moved
+    return moved, at.v, a
 
 
 def check_smooth(m: Mechanism) -> None:

@@ -54,6 +54,8 @@ CONSISTENT = 1e-6  # largest violation and velocity residual of a state with a l
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
 SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
 DISPLACEMENT = 1e-3  # [rad or m] along the motion, over which A is compared
+EQUILIBRIUM = 1e-6  # largest acceleration [rad/s^2, m/s^2] at rest that counts as zero
+LONGEST = 1e-2  # [s] of the motion from rest, over which A is compared
 STEADY = 1e-4  # relative change of A for each rad or m of the motion, up to which it counts as constant
 POLE_DECIMALS = 10  # of real parts, relative to the largest modulus, that order poles
 
@@ -78,8 +80,8 @@ class LinearModel:
     model, None for a continuous one. q, v, control: the state and the control about which it holds.
     displacement (N, n): T, the deviation (dq, dv, dz) of the whole state for each entry of y. switching:
     whether a constraint row is about to change its status, so that the model holds on one side only. steady:
-    whether the blocks of A that have its eigenvalues stay constant along the motion, as at rest, in straight
-    motion or in a steady turn.
+    whether the blocks of A that have its eigenvalues stay constant along the motion, as in an equilibrium, in
+    straight motion or in a steady turn.
     """
 
     A: np.ndarray
@@ -101,15 +103,15 @@ class LinearModel:
     def poles(self) -> np.ndarray:
         """The eigenvalues (n,) of A, ordered as by `ordered_poles`.
 
-        Gives a SimulationWarning for a motion that is not `steady`: its poles depend on the choice of states,
+        Gives a SimulationWarning for a state that is not `steady`: its poles depend on the choice of states,
         and say nothing about stability.
         """
         if not self.steady:
             warnings.warn(
-                "this state moves, and the matrix A of its linear model changes along the motion: its poles "
-                f"depend on the choice of the states ({', '.join(self.states)}) and say nothing about "
-                "stability; choose states=... relative to the bodies, such as joint angles for positions in "
-                "the world, or linearise about rest or a steady motion",
+                "this state moves or accelerates, and the matrix A of its linear model changes along the "
+                f"motion: its poles depend on the choice of the states ({', '.join(self.states)}) and say "
+                "nothing about stability; choose states=... relative to the bodies, such as joint angles for "
+                "positions in the world, or linearise about a steady motion or an equilibrium of zw.trim",
                 SimulationWarning,
                 stacklevel=2,
             )
@@ -199,7 +201,7 @@ def numeric_linear_model(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
-        is_steady(lambda dt: state.moved(found, dt).reduced(own), velocity, step),
+        is_steady(lambda dt: state.moved(found, dt).reduced(own), velocity, state.rates(found), step),
     )  # fmt: skip
 
 
@@ -228,37 +230,55 @@ class _LinearisedState(NamedTuple):
         T, _ = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
         return (self.derivatives().A @ T @ np.linalg.inv(T[own]))[own]
 
-    def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
-        """The state along its motion, to first order in dt [s]."""
+    def rates(self, by: StateDerivatives | StepDerivatives) -> np.ndarray:
+        """(v_dot, z_dot), of a step their means over it."""
         if isinstance(by, StateDerivatives):
-            v_dot, z_dot = by.v_dot, by.z_dot
-        else:
-            v_dot, z_dot = (by.v - self.v) / self.step, (by.activation - self.z) / self.step
-        q = integrate_configuration(self.fast.mechanism.tree, self.q, self.v, dt).astype(float)
+            return np.concatenate([by.v_dot, by.z_dot])
+        return np.concatenate([by.v - self.v, by.activation - self.z]) / self.step
+
+    def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
+        """The state after dt [s] of its motion with constant rates."""
+        v_dot, z_dot = np.split(self.rates(by), [len(self.v)])
+        mean = self.v + dt / 2 * v_dot
+        q = integrate_configuration(self.fast.mechanism.tree, self.q, mean, dt).astype(float)
         return self._replace(q=q, v=self.v + dt * v_dot, z=self.z + dt * z_dot, time=self.time + dt)
 
 
-def is_steady(moved: Callable[[float], np.ndarray], v: np.ndarray, step: float | None = None) -> bool:
+def is_steady(
+    moved: Callable[[float], np.ndarray], v: np.ndarray, rates: np.ndarray, step: float | None = None
+) -> bool:
     """Whether the diagonal blocks of A in block triangular form are constant along the motion of a state.
 
     They have the eigenvalues of A. Other entries may change, such as those of the heading in the velocity
-    of a wheel. moved: A after a time [s], to first order. v (nv,): the velocities of the state.
+    of a wheel. moved: A after a time [s] with constant rates. v (nv,): the velocities of the state. rates
+    (n,): of these and of the activations.
     """
-    speed = float(np.abs(v).max(initial=0.0))
-    if not speed:
+    speed, rate = (float(np.abs(x).max(initial=0.0)) for x in (v, rates))
+    if not speed and rate <= EQUILIBRIUM:
         return True
-    # errors of second order in dt cancel in the difference
-    dt = DISPLACEMENT / max(1.0, speed)
-    later, earlier = moved(dt), moved(-dt)
-    size = np.maximum(np.abs(later), np.abs(earlier))
+    if speed > 1e-3 * np.sqrt(rate * DISPLACEMENT):
+        # errors of second order in dt cancel in the difference
+        dt = DISPLACEMENT / max(1.0, speed)
+        change = 2 * dt * speed
+        return _is_constant(moved(-dt), moved(dt), change * STEADY + change * speed * (step or 0.0))
+    # from rest A changes with the velocity, and to second order in dt; that of a step is 1 + step A
+    dt = min(LONGEST, np.sqrt(2 * DISPLACEMENT / rate))
+    now = moved(0.0)
+    unit = np.eye(len(now)) * (step is not None)
+    return all(_is_constant(now - unit, moved(t) - unit, dt * rate * STEADY) for t in (dt, -dt))
+
+
+def _is_constant(A: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    """Whether the blocks that have the eigenvalues differ by no more than a share of the sizes of their rows,
+    and rounding.
+    """
+    size = np.maximum(np.abs(A), np.abs(other))
     rounding = RANK * size.max(initial=0.0)
     _, block = connected_components(size > rounding, directed=True, connection="strong")
     same = block[:, None] == block
     scale = np.where(same, size, 0).max(axis=1, initial=0.0)
-    # the motion of a step is that of the state to first order in the step only
-    tolerance = 2 * dt * speed * (STEADY + speed * (step or 0.0))
-    change = np.abs(later - earlier)
-    return bool((change[same] <= (tolerance * scale + rounding)[:, None].repeat(len(size), 1)[same]).all())
+    change = np.where(same, np.abs(other - A), 0)
+    return bool((change <= (tolerance * scale + rounding)[:, None]).all())
 
 
 def _check_continuous(m: Mechanism) -> None:
