@@ -18,6 +18,7 @@ from zwang.errors import (
     DescriptionError,
     MissingExtraError,
     ParameterError,
+    ShapeError,
     SimulationError,
     SimulationWarning,
     StateError,
@@ -313,6 +314,11 @@ def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():
         zw.linearize(m, [0, 0], integrator="rk4")
     with pytest.raises(ParameterError, match="mass"):
         zw.linearize(m, [0, 0], params={"mass": 1.0})
+    symbolic = furuta()
+    several = dict.fromkeys(symbolic.symbols, 1.0) | {"g": [9.8, 9.9]}
+    for function in (zw.linearize, zw.trim):
+        with pytest.raises(ParameterError, match=r"'g', has the shape \(2,\); give one number"):
+            function(symbolic, [0, 0], params=several)
 
 
 def test_frequency_responses_are_those_of_a_mass_on_a_spring(tmp_path):
@@ -358,6 +364,9 @@ def test_a_model_in_python_control_has_the_same_poles_names_and_responses(monkey
         w = np.array([0.3, 2.0, 20.0])
         found = space(1j * w if step is None else np.exp(1j * w * step))
         np.testing.assert_allclose(np.ravel(found), model.frequency_response(w)[:, 0, 0], rtol=1e-9)
+    for wrong, error in ((np.nan, StateError), ([1, np.inf], StateError), (np.ones((1, 2)), ShapeError)):
+        with pytest.raises(error, match="frequencies"):
+            model.frequency_response(wrong)
     free = zw.Body("root", zw.Free("root"), mass=1, inertia=(1, 2, 3))
     m = zw.Mechanism("body", [free], gravity=(0, 0, 0))
     assert zw.linearize(m, m.neutral).to_control().state_labels[:3] == ["root_x", "root_y", "root_z"]

@@ -114,20 +114,15 @@ def test_a_state_without_derivatives_is_no_way_to_an_equilibrium():
     body = zw.Body("x", zw.Prismatic("x", (1, 0, 0)), mass=1)
     m = zw.Mechanism("m", [body], gravity=(1, 0, 0), forces=[zw.Motor("u", "x")], constraints=[rough])
     with pytest.raises(zw.errors.SolveError, match="has no derivative at a state"):
-        zw.trim(m, [0.0])
+        zw.trim(m, [0.0], fixed=["x"])
+    assert zw.trim(m, [0.0]).residual < 1e-8  # beside it there are some
 
 
 def test_a_trimmed_control_is_within_its_range():
-    """The shoulder carries both links, and saturates: the arm hangs down until its range suffices."""
-    links = [
-        zw.Body(name, zw.Revolute(name, (0, 1, 0)), parent, (x, 0, 0), mass=1, com=(0.5, 0, 0),
-                inertia=(0.1, 0.1, 0.1))
-        for name, parent, x in (("shoulder", "world", 0), ("elbow", "shoulder", 1))
-    ]  # fmt: skip
-    motors = [zw.Motor("s", "shoulder", control_range=(-3, 3)), zw.Motor("e", "elbow")]
-    m = zw.Mechanism("arm", links, forces=motors, gravity=(0, 0, -9.81))
+    """The shoulder carries both links: the arm hangs down until its range suffices."""
+    m = arm(zw.Motor("s", "shoulder", control_range=(-3, 3)), zw.Motor("e", "elbow"))
     found = zw.trim(m, [0.1, 0.2])
-    assert found.control[0] == -3 and found.residual < 1e-9
+    assert -3 <= found.control[0] < -2.9 and found.residual < 1e-9
     rates = zw.compile(m).constrained_dynamics_derivatives(found.q, [0, 0], found.control)
     assert np.abs(rates.v_dot).max() < 1e-9
     saturated = r"'shoulder' keeps .*\('s' at the end of the control range\)"
@@ -188,6 +183,66 @@ def test_a_trimmed_activation_is_within_its_range(kind):
         run = fast.rollout(found.q, [0.0], found.control, steps=500, activation=found.activation)
         np.testing.assert_allclose(run.q[-1], found.q, atol=1e-9)
         assert abs(found.activation[0]) <= 0.1 and found.q == pytest.approx(found.activation - 0.1962)
+
+
+def arm(*forces):
+    """Two links that stretch out along x, in gravity."""
+    links = [
+        zw.Body(name, zw.Revolute(name, (0, 1, 0)), parent, (x, 0, 0), mass=1, com=(0.5, 0, 0),
+                inertia=(0.1, 0.1, 0.1))
+        for name, parent, x in (("shoulder", "world", 0), ("elbow", "shoulder", 1))
+    ]  # fmt: skip
+    return zw.Mechanism("arm", links, gravity=(0, 0, -9.81), forces=forces)
+
+
+def test_coordinates_are_fixed_by_name_also_beside_controls_of_that_name_and_without_any():
+    """Springs that hold the links at the angles 1 and 0.3 against the torques of their weights."""
+    outer = 9.81 * 0.5 * np.cos(1.3)
+    sprung = arm(
+        zw.Spring("elbow", outer / 0.3), zw.Spring("shoulder", outer + 9.81 * 1.5 * np.cos(1.0))
+    )  # fmt: skip
+    found = zw.trim(sprung, [0.8, 0.3], fixed="elbow")
+    assert found.q[0] == pytest.approx(1) and found.q[1] == 0.3
+    for fixed, text in ((["elbow"], "1 unknowns are free"), (["elbow", "shoulder"], "no unknown is free")):
+        with pytest.raises(zw.errors.SolveError, match=text):
+            zw.trim(sprung, [0.8, 0.5], fixed=fixed)
+    driven = arm(zw.Motor("shoulder", "shoulder"), zw.Motor("elbow", "elbow"))
+    found = zw.trim(driven, [0.1, 0.2], fixed=["shoulder (coordinate)", "elbow (coordinate)"])
+    assert np.array_equal(found.q, [0.1, 0.2])
+    outer = -9.81 * 0.5 * np.cos(0.3)
+    np.testing.assert_allclose(found.control, [outer - 9.81 * 1.5 * np.cos(0.1), outer])
+    found = zw.trim(driven, [0.1, 0.2], control=[-1, 0], fixed=["shoulder (control)", "elbow (control)"])
+    assert np.array_equal(found.control, [-1, 0])
+    for name, error, text in (
+        ("elbow", zw.errors.ArgumentError, r"give 'elbow \(coordinate\)' or 'elbow \(control\)', or both"),
+        ("wrist", UnknownNameError, "no coordinate or control 'wrist'"),
+    ):
+        with pytest.raises(error, match=text):
+            zw.trim(driven, [0.1, 0.2], fixed=[name])
+
+
+@pytest.mark.parametrize("guess", [-1.0, 0.0, 0.2, 0.25, 1.5, 3.1])
+def test_the_equilibrium_of_a_pendulum_is_the_nearest(guess):
+    """It hangs at pi / 2 and stands at -pi / 2; at 0 the torque of the weight has no slope."""
+    body = zw.Body("rod", zw.Revolute("rod", (0, 1, 0)), mass=1, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m = zw.Mechanism("pendulum", [body])
+    expected = np.pi / 2 if guess >= 0 else -np.pi / 2
+    assert zw.trim(m, [guess]).q == pytest.approx(expected, abs=1e-12)
+    # a torque of -m g / 4 holds it at 60 degrees from either
+    held = zw.trim(m, [guess], control=[-9.81 / 4]).q
+    assert held == pytest.approx(np.pi / 3 if guess >= 0 else -np.pi / 3, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["box", "sphere"])
+def test_a_body_that_just_touches_the_floor_sinks_in_until_it_rests(shape):
+    text = f"""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .1"><freejoint/>
+      <geom type="{shape}" size=".1 .1 .1" mass="1"/></body></worldbody></mujoco>"""
+    m, model = read_mjcf("body.xml", text=text), mujoco.MjModel.from_xml_string(text)
+    found = zw.trim(m, m.home)
+    data = mujoco.MjData(model)
+    data.qpos[:] = found.q
+    mujoco.mj_forward(model, data)
+    assert 0.099 < found.q[2] < 0.1 and np.abs(data.qacc).max() < 1e-7
 
 
 def test_constraints_that_forbid_rest_are_told():

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api.analysis.linearize import LinearModel, numeric_linear_model
-from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.arguments.parameter_values import Parameters, with_numbers
 from zwang.api.arguments.validation import checked_mechanism
 from zwang.errors import DescriptionError
 from zwang.lazy_imports import import_module
@@ -100,8 +100,7 @@ def linearize(
     gets their values), and what `CompiledMechanism.step_derivatives` raises.
     """
     m = checked_mechanism(mechanism)
-    values = {} if params is None else parameter_values(m, params)
-    m = m.subs({name: float(value) for name, value in values.items()}) if values else m
+    m = m if params is None else with_numbers(m, params)
     given = (q, v, activation, control)
     if not m.symbols and not any(_has_symbols(x) for x in given):
         if integrator is not None and step is None:

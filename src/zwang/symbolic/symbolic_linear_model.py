@@ -169,9 +169,10 @@ class SymbolicLinearModel:
         m = m.subs({name: known[name] for name in m.symbols})
         check_inertia(m, crba(m.tree, q))
         state = LinearisationState(q, v, activation, control, self._text.time)
+        a = linear_matrices(m, state, self._text.chosen).a.astype(float)
         return LinearModel(
             *found[:4], self.states, self.inputs, self.outputs, None, q, v, control, found.displacement,
-            False, is_steady(*_along_motion(m, state, self._text.chosen)),
+            False, is_steady(_along_motion(m, state, self._text.chosen, a), m, v, a),
         )  # fmt: skip
 
     def latex(self) -> str:
@@ -275,17 +276,18 @@ def symbolic_linear_model(
 
 
 def _along_motion(
-    m: Mechanism, at: LinearisationState, chosen: Structure
-) -> tuple[Callable[[float], np.ndarray], np.ndarray, np.ndarray]:
-    """The arguments of `is_steady` for a state of a mechanism in numbers."""
-    a = linear_matrices(m, at, chosen).a.astype(float)
+    m: Mechanism, at: LinearisationState, chosen: Structure, a: np.ndarray
+) -> Callable[[float], np.ndarray]:
+    """A of a mechanism in numbers after a time [s] of the motion of a state with constant accelerations a
+    (nv,).
+    """
 
     def moved(dt: float) -> np.ndarray:
         q = integrate_configuration(m.tree, at.q, at.v + dt / 2 * a, dt).astype(float)
         state = at._replace(q=q, v=at.v + dt * a, t=at.t + dt)
         return linear_matrices(m, state, chosen).A.astype(float)
 
-    return moved, at.v, a
+    return moved
 
 
 def check_smooth(m: Mechanism) -> None:

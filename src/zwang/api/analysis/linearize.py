@@ -24,7 +24,7 @@ from zwang.api.analysis.constrained_dynamics import check_inertia
 from zwang.api.analysis.linear_outputs import linear_outputs
 from zwang.api.analysis.reference import frame_jacobian
 from zwang.api.arguments import validation
-from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.arguments.parameter_values import Parameters, with_numbers
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.api.derivatives.step_derivatives import StateDerivatives, StepDerivatives
 from zwang.constraint.coulomb_friction import coulomb_frictions
@@ -53,10 +53,10 @@ from zwang.simulation.impact_stage import has_hard_contacts
 CONSISTENT = 1e-6  # largest violation and velocity residual of a state with a linear model, by size of a row
 RANK = 1e-9  # singular values below this, relative to the largest, count as zero
 SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
-DISPLACEMENT = 1e-3  # [rad or m] along the motion, over which A is compared
-EQUILIBRIUM = 1e-6  # largest acceleration [rad/s^2, m/s^2] at rest that counts as zero
+DISPLACEMENT = 1e-3  # [rad, or lengths of the mechanism] along the motion, over which A is compared
+EQUILIBRIUM = 1e-6  # largest acceleration at rest that counts as zero [rad/s^2, lengths of the mechanism/s^2]
 LONGEST = 1e-2  # [s] of the motion from rest, over which A is compared
-STEADY = 1e-4  # relative change of A for each rad or m of the motion, up to which it counts as constant
+STEADY = 1e-4  # relative change of A for each rad or length of the motion, up to which it counts as constant
 POLE_DECIMALS = 10  # of real parts, relative to the largest modulus, that order poles
 
 
@@ -122,9 +122,11 @@ class LinearModel:
         [rad/s].
 
         C (s I - A)^-1 B + D with s = i w, or s = exp(i w step) for a discrete model. Raises StateError for
-        frequencies that are not finite numbers, and LinAlgError at an undamped pole.
+        frequencies that are not finite numbers, ShapeError for arrays of more than one axis, and LinAlgError
+        at an undamped pole.
         """
         w = np.atleast_1d(validation.real_values(frequencies, "frequencies"))
+        validation.vector(w, w.size, "frequencies", "frequencies in rad/s")
         s = 1j * w if self.step is None else np.exp(1j * w * self.step)
         matrices = s[:, None, None] * np.eye(len(self.A)) - self.A
         states = np.linalg.solve(matrices, np.broadcast_to(self.B, (len(w), *self.B.shape)))
@@ -171,7 +173,7 @@ def numeric_linear_model(
     params: Parameters | None = None,
 ) -> LinearModel:
     """The linear model in numbers; arguments, constraints and exceptions as for `zw.linearize`."""
-    m = _numeric(mechanism, params)
+    m = with_numbers(validation.checked_mechanism(mechanism), params)
     nv, nz, names = m.nv, len(activations(m)), control_names(m)
     configuration = validation.configuration(m, q)
     v, control, activation = validation.or_of_keyframe(m, q, v=v, control=control, activation=activation)
@@ -201,7 +203,7 @@ def numeric_linear_model(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
-        is_steady(lambda dt: state.moved(found, dt).reduced(own), velocity, state.rates(found), step),
+        is_steady(lambda dt: state.moved(found, dt).reduced(own), m, velocity, state.rates(found), step),
     )  # fmt: skip
 
 
@@ -245,7 +247,11 @@ class _LinearisedState(NamedTuple):
 
 
 def is_steady(
-    moved: Callable[[float], np.ndarray], v: np.ndarray, rates: np.ndarray, step: float | None = None
+    moved: Callable[[float], np.ndarray],
+    m: Mechanism,
+    v: np.ndarray,
+    rates: np.ndarray,
+    step: float | None = None,
 ) -> bool:
     """Whether the diagonal blocks of A in block triangular form are constant along the motion of a state.
 
@@ -253,7 +259,9 @@ def is_steady(
     of a wheel. moved: A after a time [s] with constant rates. v (nv,): the velocities of the state. rates
     (n,): of these and of the activations.
     """
-    speed, rate = (float(np.abs(x).max(initial=0.0)) for x in (v, rates))
+    sizes = np.ones(len(rates))
+    sizes[: m.nv] = displacement_sizes(m)
+    speed, rate = (float(np.abs(x).max(initial=0.0)) for x in (v / sizes[: m.nv], rates / sizes))
     if not speed and rate <= EQUILIBRIUM:
         return True
     if speed > 1e-3 * np.sqrt(rate * DISPLACEMENT):
@@ -308,13 +316,6 @@ def _check_satisfied(m: Mechanism, q: np.ndarray, v: np.ndarray, time: float) ->
 def _vector(values: Any, size: int, name: str) -> np.ndarray:
     """A vector (size,), zero where it is None."""
     return np.zeros(size) if values is None else validation.vector(values, size, name, name)
-
-
-def _numeric(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
-    """The mechanism with numbers for its symbols."""
-    m = validation.checked_mechanism(mechanism)
-    values = parameter_values(m, params)
-    return m.subs({name: float(value) for name, value in values.items()}) if values else m
 
 
 def state_names(m: Mechanism) -> list[str]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zwang.api.analysis.contacts import contacts
 from zwang.api.analysis.linearize import constraint_gradients
 from zwang.api.arguments import validation
-from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.arguments.parameter_values import Parameters, with_numbers
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.collision import candidate_pairs
 from zwang.constraint.hard import (
@@ -30,10 +30,11 @@ from zwang.constraint.hard import (
     hard_constraints,
 )
 from zwang.constraint.row_sizes import row_tolerances
-from zwang.errors import SolveError, UnknownNameError
+from zwang.errors import ArgumentError, SolveError, UnknownNameError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic, Pfaffian
 from zwang.mechanism.force_elements import Actuator
+from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.scalar import is_zero
@@ -43,6 +44,8 @@ from zwang.simulation.controls import control_names, control_ranges
 ITERATIONS = 300
 REFINEMENTS = 60  # steps at the rounding error of contact distances, of which the best is taken
 TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
+LARGEST_ROTATION = 0.3  # [rad] of one iteration
+PUSH = 1e-6  # [rad], and of translations by the size of the mechanism
 START_DAMPING = (0.1, 10.0)  # one after the other, if no equilibrium is found
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
 SMALLEST_CHANGE = 1e-15  # rad, m, or share of a control or activation: the residual is at its rounding error
@@ -97,33 +100,34 @@ def trim(
     guess: the configuration (nq,), by name, or the name of a keyframe. control (nu,): the guess of the
     control, by default, also of inputs that a dictionary leaves out, that of the keyframe, or zero; for a
     mechanism without inputs the generalised forces (nv,) [N m, N], which are kept. fixed: the names of
-    coordinates and of controls that keep their value, such as ["elbow", "shoulder motor"]; all others are
-    found, controls and activations within their ranges, controls of muscles with activation dynamics within
-    0 ... 1; a guess beyond a range counts as its end. An activation at an end of its range, whose rate points
-    out of it, stays there. Where several
-    equilibria are near, it is one of them, stable or not. params: values of the symbols.
+    coordinates and of controls that keep their value, such as ["elbow", "shoulder motor"], or one of them;
+    "elbow (coordinate)" and "elbow (control)" tell those of the same name apart. All others are found,
+    controls and activations within their ranges, controls of muscles with activation dynamics within 0 ... 1;
+    a guess beyond a range counts as its end. An activation at an end of its range, whose rate points out of
+    it, stays there. Where several equilibria are near, it is one of them, stable or not. params: values of
+    the symbols.
 
     Constraints, limits, dry friction and contacts act as in a simulation at the time 0. Raises SolveError,
     with the joint that keeps accelerating most, or the constraint that is violated or prescribes a velocity,
-    where no equilibrium is found; UnknownNameError for a name.
+    where no equilibrium is found; UnknownNameError for a name, ArgumentError for one of both kinds.
     """
-    m = validation.checked_mechanism(mechanism)
-    values = parameter_values(m, params)
-    m = m.subs({name: float(value) for name, value in values.items()}) if values else m
-    names, nz = control_names(m), len(activations(m))
+    m = with_numbers(validation.checked_mechanism(mechanism), params)
+    nz = len(activations(m))
     q = validation.configuration(m, guess)
     control, activation = validation.or_of_keyframe(m, guess, control=control, activation=None)
     u = validation.control_vector(m, {} if control is None else control)
     z = np.zeros(nz) if activation is None else validation.vector(activation, nz, "activation", "activations")
     u, z = np.clip(u, *control_ranges(m)), np.clip(z, *_activation_ranges(m))
-    problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, names, nz, fixed))
+    lengths = np.array(displacement_sizes(m), float)
+    problem = _TrimProblem(compiled_on_one_thread(m), _free_unknowns(m, nz, fixed), lengths)
     scale = max(1.0, float(np.linalg.norm(np.asarray(m.gravity, float))))
-    found = []
-    for damping in START_DAMPING:
-        found.append(_nearest(problem, problem.at(q, u, z), damping))
-        if found[-1].largest <= TOLERANCE * scale:
-            last = _refined(problem, found[-1])
-            return TrimPoint(last.q, last.control, last.activation, last.largest)
+    found, guessed = [], problem.at(q, u, z)
+    for start in (guessed, problem.pushed(guessed)):
+        for damping in START_DAMPING:
+            found.append(_nearest(problem, start, damping))
+            if found[-1].largest <= TOLERANCE * scale:
+                last = _refined(problem, found[-1])
+                return TrimPoint(last.q, last.control, last.activation, last.largest)
     raise SolveError(_reason(problem, found[0]))
 
 
@@ -132,7 +136,7 @@ def _nearest(problem: _TrimProblem, at: _TrimState, damping: float) -> _TrimStat
     for _ in range(ITERATIONS):
         if not len(problem.free) or damping > LARGEST_DAMPING or not at.is_finite:
             break
-        change = problem.step(at, damping)
+        change = problem.limited(problem.step(at, damping))
         if (np.abs(change) <= SMALLEST_CHANGE * problem.sizes(at)).all():
             break
         new = problem.moved(at, change)
@@ -154,10 +158,13 @@ def _refined(problem: _TrimProblem, at: _TrimState) -> _TrimState:
 
 
 class _TrimProblem(NamedTuple):
-    """The compiled mechanism, and the numbers of the free ones among (dq, control, activation)."""
+    """The compiled mechanism, the numbers of the free ones among (dq, control, activation), and the sizes of
+    displacements (nv,): 1 rad of rotations, and the largest length of the mechanism of translations.
+    """
 
     fast: CompiledMechanism
     free: list[int]
+    lengths: np.ndarray
 
     def at(self, q: np.ndarray, control: np.ndarray, activation: np.ndarray) -> _TrimState:
         """The residuals and their Jacobian."""
@@ -223,6 +230,29 @@ class _TrimProblem(NamedTuple):
         D = np.diag(np.sqrt(damping) * np.maximum(norms, 1e-6 * norms.max(initial=1e-300)))
         right = np.concatenate([-at.r, np.zeros(len(D))])
         return np.linalg.lstsq(np.vstack([at.J, D]), right, rcond=None)[0]
+
+    def limited(self, change: np.ndarray) -> np.ndarray:
+        """A change of the free unknowns, shortened if a rotation is too large: where the residual is flat, a
+        linear step goes far, and passes the nearest equilibrium.
+        """
+        m = self.fast.mechanism
+        slides = translations(m.tree)
+        turned = [i for i, k in enumerate(self.free) if k < m.nv and k not in slides]
+        largest = np.abs(change[turned]).max(initial=0.0)
+        return change * min(1.0, LARGEST_ROTATION / largest) if largest else change
+
+    def pushed(self, at: _TrimState) -> _TrimState:
+        """The state after a tiny displacement of the free coordinates along their accelerations: where the
+        residual has no slope, as with shapes that just touch, it has one there.
+        """
+        displaced = [k for k in self.free if k < len(self.lengths)]
+        push = at.residuals[displaced]
+        largest = np.abs(push / self.lengths[displaced]).max(initial=0.0)
+        if not np.isfinite(largest) or not largest:
+            return at
+        change = np.zeros(len(self.free))
+        change[: len(displaced)] = push * PUSH / largest
+        return self.moved(at, change)
 
     def moved(self, at: _TrimState, change: np.ndarray) -> _TrimState:
         """The point after a change of the free unknowns."""
@@ -312,17 +342,25 @@ def _saturated(problem: _TrimProblem, at: _TrimState) -> str:
     return found
 
 
-def _free_unknowns(m: Mechanism, names: Sequence[str], nz: int, fixed: Sequence[str]) -> list[int]:
-    """The numbers of the unknowns that are not fixed. Raises UnknownNameError."""
-    nu = len(names)
+def _free_unknowns(m: Mechanism, nz: int, fixed: Sequence[str]) -> list[int]:
+    """The numbers of the unknowns that are not fixed. Raises UnknownNameError, and ArgumentError for a name
+    of both a coordinate and a control.
+    """
+    coordinates = {name: _displacements(m, k) for k, name in enumerate(m.coordinate_names)}
+    controls = {name: {m.nv + k} for k, name in enumerate(m.inputs)}
+    known = {f"{name} ({kind})": own for kind, group in (("coordinate", coordinates), ("control", controls))
+             for name, own in group.items()} | coordinates | controls  # fmt: skip
+    nu = len(control_names(m))
     held = set() if m.inputs else set(range(m.nv, m.nv + nu))
-    for name in fixed:
-        if name in names:
-            held.add(m.nv + list(names).index(name))
-        elif name in m.coordinate_names:
-            held |= _displacements(m, m.coordinate_names.index(name))
-        else:
-            raise UnknownNameError("coordinate or control", name, [*m.coordinate_names, *names])
+    for name in (fixed,) if isinstance(fixed, str) else fixed:
+        if name in coordinates and name in controls:
+            raise ArgumentError(
+                f"fixed: {name!r} is a coordinate and a control of {m.name!r}; give '{name} (coordinate)' or "
+                f"'{name} (control)', or both"
+            )
+        if name not in known:
+            raise UnknownNameError("coordinate or control", name, [*coordinates, *controls])
+        held |= known[name]
     return [k for k in range(m.nv + nu + nz) if k not in held]
 
 

@@ -61,6 +61,20 @@ def given_values(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> dict
     return given
 
 
+def with_numbers(mechanism: Mechanism, params: Parameters | None) -> Mechanism:
+    """The mechanism with one number for each symbol. Raises what `parameter_values` does, and ParameterError
+    for several values.
+    """
+    values = parameter_values(mechanism, params)
+    for name, value in values.items():
+        if value.size != 1:
+            raise ParameterError(
+                f"params[{name!r}], the parameter {name!r}, has the shape {value.shape}; give one number, as "
+                "this is a function of one mechanism"
+            )
+    return mechanism.subs({name: float(x.flat[0]) for name, x in values.items()}) if values else mechanism
+
+
 def parameter_array(mechanism: Mechanism, params: Parameters | None) -> np.ndarray:
     """The values of all symbols (..., symbols), in the order of the symbols; shapes are broadcast.
 
