@@ -83,14 +83,15 @@ class _MultiplierState(NamedTuple):
 
 
 class _Multipliers(NamedTuple):
-    """The problem and its rows, the factors of M, and D (k,) of the first rho; tangents: see
-    `solve_multipliers`.
+    """The problem and its rows, the factors of M, and D (k,) of the first rho. scale: a number that is no
+    constant, whose precision is that of the problem. tangents: see `solve_multipliers`.
     """
 
     problem: GaussProblem
     rows: Rows
     mass: Factors
     D: np.ndarray
+    scale: Any
     tangents: bool
 
     def iteration(self, ratio: Any) -> Callable[[_MultiplierState], _MultiplierState]:
@@ -107,7 +108,7 @@ class _Multipliers(NamedTuple):
             # f' = f - D (A a - b + A da): D would multiply the rounding errors of A a' - b
             change = D * (s.residual + A @ step)
             force, residual = s.force - change, A @ a - self.rows.aref
-            rounding = relative_rounding * self.size(a, D)
+            rounding = relative_rounding * self.terms(a, D)
             accurate = max_abs(change) <= tolerance * max_abs(force)
             stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
             done = logical_or(accurate, max_abs(change) <= rounding)
@@ -126,13 +127,13 @@ class _Multipliers(NamedTuple):
 
         return iterate
 
-    def size(self, a: np.ndarray, D: np.ndarray) -> Any:
+    def terms(self, a: np.ndarray, D: np.ndarray) -> Any:
         """The largest D (|b| + |A| |a|), of the terms of the residuals."""
         return max_abs(D * _magnitudes(self.rows.J, a, self.rows.aref))
 
     def by_precision(self, numbers: tuple[float, float]) -> Any:
         """The number for double or for single precision."""
-        return by_precision(value_of(self.problem.M[0, 0]), *numbers)
+        return by_precision(self.scale, *numbers)
 
     def acts(self, residual: Any, size: Any) -> Any:
         """Whether the forces D r of a residual r (k,) act on a coordinate; rounding errors, relative to the
@@ -148,7 +149,7 @@ class _Multipliers(NamedTuple):
         The residual that is left tells the direction of the forces that converge slowly. If these act on a
         coordinate, passes with a smaller rho follow, see the module, and otherwise one with the first rho.
         """
-        act = self.acts(values_of(s.residual), value_of(self.size(s.a, self.D)))
+        act = self.acts(values_of(s.residual), value_of(self.terms(s.a, self.D)))
         if self.tangents:
             rates = self.acts(_rates(s.residual), _rate_size(self.rows.J, s.a, self.D))
             act = logical_or(act, rates)
@@ -197,13 +198,14 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     inconsistent and has not converged. tangents: whether the data are tangents; the iteration then goes on
     until the derivatives of the accelerations have converged, too.
     """
-    A = rows.J
-    compliance = by_precision(value_of(problem.M[0, 0]), *PENALTY_COMPLIANCE)
+    A, initial = rows.J, np.array(problem.a_free)
+    residual = A @ initial - rows.aref
+    scale = value_of(max_abs(residual))
+    compliance = by_precision(scale, *PENALTY_COMPLIANCE)
     D = scalar_array([divide(1, compliance * w) if any(not is_zero(x) for x in row) else 0
                       for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
-    multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, tangents)
-    initial = np.array(problem.a_free)
-    start = _MultiplierState(initial, np.zeros(len(rows)), A @ initial - rows.aref)
+    multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, scale, tangents)
+    start = _MultiplierState(initial, np.zeros(len(rows)), residual)
     first = while_loop(
         lambda s: logical_and(logical_not(s.done), s.iterations < ITERATIONS),
         multipliers.iteration(1.0),
