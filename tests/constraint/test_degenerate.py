@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import zwang as zw
-from zwang.errors import DescriptionError, StateError
+from zwang.errors import DescriptionError, SimulationWarning, SolveError, StateError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 
 BALL = '<freejoint/><geom size=".1" mass="1" {surface}/>'
@@ -235,3 +235,18 @@ def test_gears_between_very_different_inertias(ratio, inertias):
     expected = ratio / (ratio * ratio * inertias[0] + inertias[1])
     rounding = 1e-18 / inertias[0]  # of the free acceleration of a
     np.testing.assert_allclose(found.acceleration, [ratio * expected, expected], rtol=1e-6, atol=rounding)
+
+
+@pytest.mark.parametrize("coordinate_reduction", [False, True])
+def test_a_bead_at_the_centre_of_its_distance_has_no_acceleration(coordinate_reduction):
+    slides = tuple(zw.Prismatic(name, axis=axis) for name, axis in zip("xyz", np.eye(3), strict=True))
+    distance = zw.Distance("string", ("bead", (0, 0, 0)), ("world", (0, 0, 0)), 1.0)
+    m = zw.Mechanism("bead", [zw.Body("bead", slides, mass=0.5)], constraints=[distance])
+    zero, how = np.zeros(3), {"coordinate_reduction": coordinate_reduction}
+    with pytest.raises(SolveError, match="'string' are not finite"):
+        zw.constrained_dynamics(m, zero, zero, zero, **how)
+    with pytest.warns(SimulationWarning) as warned:
+        assert zw.simulate(m, zero, duration=0.1, step=0.01, **how).status.values[0]
+    assert "world 0 stopped at t = 0 s" in str(warned[-1].message)
+    with pytest.raises(SolveError, match="its accelerations are no numbers"):
+        zw.trim(m, zero)

@@ -96,7 +96,8 @@ def solve_reduced(
     """Acceleration under hard equalities A a = b and other rows, by coordinate reduction, with all forces.
 
     S (m, n): the independent accelerations, as for `coordinate_reduction`. others: solves the reduced
-    problem, in z, with the rows that are not hard equalities; required if there are any.
+    problem, in z, with the rows that are not hard equalities; required if there are any. Equalities that are
+    not finite, such as that of a distance of zero, have no solution: it has not converged then.
     """
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     rest = [i for i in range(len(rows)) if i not in set(equalities)]
@@ -114,9 +115,13 @@ def solve_reduced(
     scale = scalar_array([divide(1, sqrt(where(w > 0, w, 1))) for w in hard_rows.inverse_weight])
     forces = [*found.force, *(scale * forces_of(scale[:, None] * hard_rows.J, constraint_force))]
     force = dict(zip([*rest, *equalities], forces, strict=True))
+    # numbers that are not finite pass all comparisons of the elimination
+    is_finite = sum(absolute(x) for x in [*hard_rows.J.flat, *hard_rows.aref]) < np.inf
     return found._replace(
         acceleration=a, force=scalar_array([force[i] for i in range(len(rows))]), row_force=None,
         dependent=reduction.dependent, inconsistent=reduction.inconsistent,
+        converged=logical_and(found.converged, is_finite),
+        inaccurate=logical_or(found.failed, logical_not(is_finite)),
     )  # fmt: skip
 
 

@@ -73,9 +73,10 @@ def solve(
     # hard equalities, by coordinate reduction or with their forces by the method of multipliers
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     if equalities and independent is not None:
-        return solve_reduced(
+        found = solve_reduced(
             problem, rows, independent.S, lambda *reduced: solve(*reduced, solver=solver, step=step)
         )
+        return checked(problem, rows, found)
     if len(equalities) == len(rows) and not rows.row_groups:
         return checked(problem, rows, solve_multipliers(problem, rows))
     return checked(problem, rows, solve_hard_rows(problem, rows, step=step))

@@ -379,7 +379,12 @@ def _reason(problem: _TrimProblem, at: _TrimState) -> str:
             f"no equilibrium of {m.name!r} is found near the guess: a force or constraint has no derivative "
             "at a state of the search; give another guess"
         )
-    k = int(np.argmax(np.abs(at.residuals))) if at.is_finite else 0
+    if not at.is_finite:
+        return (
+            f"no equilibrium of {m.name!r} is found near the guess: its accelerations are no numbers at a "
+            "state of the search, as where a constraint is singular or numbers overflow; give another guess"
+        )
+    k = int(np.argmax(np.abs(at.residuals)))
     texts = [f"{name!r} keeps accelerating with" for name in m.speed_names]
     texts += [f"activation {name!r} keeps changing with" for name in activations(m)]
     what, amount = [*texts, *_constraint_texts(m, at.q)][k], at.largest
