@@ -110,6 +110,15 @@ def test_compiled_projection_equals_projection_on_floats(make):
     np.testing.assert_allclose(ran[0].v.values, ran[1].v.values, atol=1e-9)
 
 
+@pytest.mark.parametrize("make", [make for make, _ in MACHINES])
+def test_states_in_single_precision_satisfy_the_constraints_to_its_rounding(make):
+    m, q, v = make()
+    rollout = zw.compile(m, dtype="float32").rollout(q, v, np.zeros(m.nv), steps=300, step=1e-3)
+    for k in (0, 99, 299):
+        position, velocity = violations(m, np.asarray(rollout.q[k], float), np.asarray(rollout.v[k], float))
+        assert position < 1e-6 and velocity < 1e-5
+
+
 def test_an_initial_position_violation_is_reported_and_projected_in_the_first_step():
     m, q0, v0 = swinging_four_bars()
     with pytest.warns(zw.errors.SimulationWarning, match=r"'pin 1' is violated by 0\.05"):

@@ -32,7 +32,9 @@ SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision
 TANGENT_COMPLIANCE = 1e-7  # for derivatives, whose rounding errors it makes smaller
 ITERATIONS = 50  # three suffice, except far from the constraints or at singular configurations
 POSITION_TOLERANCE = 1e-11  # of the violation before the last iteration, relative to the sizes of the rows
+SINGLE_POSITION_TOLERANCE = 3e-6  # the same in single precision
 VELOCITY_TOLERANCE = 1e-7  # [1/s] of the velocity residual before the last iteration, relative to them too
+SINGLE_VELOCITY_TOLERANCE = 3e-6  # the same, times the largest velocity [rad/s, 1/s], if that is above one
 TANGENT_ITERATIONS = 3  # for derivatives: q follows its constraints after one, v those at that q after two
 VIOLATION_LIMIT = 1e-5  # the same, and [1/s], above which the constraints cannot be satisfied
 LARGEST_ROTATION = 0.3  # [rad] of any coordinate, in one iteration
@@ -78,9 +80,13 @@ def project_state(
     """
     compliance = TANGENT_COMPLIANCE if tangents else COMPLIANCE
     slides = translations(mechanism.tree)
+    sizes_of_velocities = [minimum(1, size) for size in displacement_sizes(mechanism)]
+    speed = _ratio(v, sizes_of_velocities)
+    position = by_precision(speed, POSITION_TOLERANCE, SINGLE_POSITION_TOLERANCE)
+    velocity = by_precision(speed, VELOCITY_TOLERANCE, SINGLE_VELOCITY_TOLERANCE * maximum(1, speed))
 
     def unfinished(s: _ProjectionState) -> Any:
-        off_constraints = logical_or(s.violation > POSITION_TOLERANCE, s.residual > VELOCITY_TOLERANCE)
+        off_constraints = logical_or(s.violation > position, s.residual > velocity)
         goes_on = (
             logical_or(off_constraints, s.iterations < TANGENT_ITERATIONS) if tangents else off_constraints
         )
@@ -100,7 +106,7 @@ def project_state(
         return _ProjectionState(q, v, _ratio(violation, sizes), _ratio(residual, sizes), s.iterations + 1)
 
     last = while_loop(unfinished, iterate, _ProjectionState(np.array(q), np.array(v), np.inf, np.inf, 0.0))
-    speed = _ratio(last.v, [minimum(1, size) for size in displacement_sizes(mechanism)])
+    speed = _ratio(last.v, sizes_of_velocities)
     violated = logical_or(last.violation > VIOLATION_LIMIT, last.residual > VIOLATION_LIMIT * (1 + speed))
     return ProjectedState(last.q, last.v, violated)
 
