@@ -410,3 +410,10 @@ def test_the_force_that_holds_a_mass_is_its_weight_however_small(mass):
     m = zw.Mechanism("lift", [body], forces=[zw.Motor("u", "x")], gravity=(0, 0, -9.81))
     found = zw.trim(m, [0.3], fixed=["x"])
     np.testing.assert_allclose(found.control, [9.81 * mass], rtol=1e-8)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e-3, 1e-5])
+def test_a_released_pendulum_of_any_length_is_not_steady_and_a_hanging_one_is(length):
+    body = zw.Body("bob", zw.Revolute("a", (0, 1, 0)), mass=1, com=(0, 0, -length))
+    m = zw.Mechanism("pendulum", [body])
+    assert [zw.linearize(m, [angle]).steady for angle in (0, 0.5, 1.2)] == [True, False, False]

@@ -255,3 +255,10 @@ def test_constraints_that_forbid_rest_are_told():
             zw.trim(m, [0.0])
     away = zw.Pfaffian("away", {"x": 1}, rate=3 - x)
     assert zw.trim(zw.Mechanism("m", [cart], constraints=[away]), [0.0]).q == pytest.approx(3)
+
+
+@pytest.mark.parametrize("rest", [2.0, 200.0])
+def test_an_equilibrium_many_turns_away_is_found_where_the_forces_are_linear(rest):
+    rotor = zw.Body("rotor", zw.Revolute("a", (0, 0, 1)), mass=1, com=(0.5, 0, 0), inertia=(0.1,) * 3)
+    m = zw.Mechanism("rotor", [rotor], forces=[zw.Spring("a", 1, rest=rest)])
+    assert zw.trim(m, [0.0]).q[0] == pytest.approx(rest)

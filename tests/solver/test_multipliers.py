@@ -1,7 +1,10 @@
 """Hard equalities by the method of multipliers have the accelerations and forces of the null-space method."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +12,7 @@ import zwang as zw
 from tests.solver.null_space import null_space_reduction
 from tests.solver.random_problems import random_problem
 from zwang.algebra.dual_control_flow import Tangent, tangents
+from zwang.constraint.hard import velocity_level_rows_at
 from zwang.constraint.rows import rows_of_kind
 from zwang.errors import InconsistentConstraintsError, SolveError
 from zwang.solver.linearised import TO_BE_FOUND
@@ -139,6 +143,33 @@ def test_accelerations_of_a_bob_on_a_light_rod_have_exact_derivatives_where_no_f
     # unit generalised forces on a pendulum of length 1, with the moment of inertia 1 + inertia
     motion = np.array([1, -np.cos(angle), np.sin(angle)])
     assert np.abs(found.B[3:] - np.outer(motion, motion) / (1 + inertia)).max() < 1e-6
+
+
+@pytest.mark.parametrize("light", [1e-4, 1e-6])
+def test_derivatives_of_cranks_in_series_by_light_rods_are_those_on_the_null_space(light):
+    rng, y = np.random.default_rng(0), (0, 1, 0)
+    angles = rng.uniform(-1, 1, 4)
+    bodies = [
+        zw.Body(f"k{i}", zw.Revolute(f"k{i}", y), position=(i, 0, 0), mass=1, inertia=(0.3,) * 3)
+        for i in range(4)
+    ]
+    tips = [np.array([i + np.sin(a), np.cos(a)]) for i, a in enumerate(angles)]
+    q, pins = list(angles), []
+    for i, (a, b) in enumerate(pairwise(tips)):
+        length, mass = np.linalg.norm(b - a), light * (i + 1)
+        rod = zw.Planar(f"r{i}", axis=y)
+        bodies.append(zw.Body(f"r{i}", rod, mass=mass, inertia=(mass * length**2 / 12,) * 3))
+        q += [*(a + b) / 2, -np.arctan2(*(b - a)[::-1])]
+        for crank, side in ((i, -1), (i + 1, 1)):
+            ends = (f"k{crank}", (0, 0, 1)), (f"r{i}", (side * length / 2, 0, 0))
+            pins.append(zw.Connect(f"p{i}{side}", *ends))
+    m = zw.Mechanism("cranks", bodies, gravity=(0, 0, 0), constraints=pins)
+    q, _ = zw.assemble(m, q)
+    B = zw.compile(m).constrained_dynamics_derivatives(q, np.zeros(m.nv), np.zeros(m.nv)).B[m.nv :]
+    A = np.asarray(velocity_level_rows_at(m, q, 0.0)[0], float)
+    N = scipy.linalg.null_space(A, rcond=1e-9)
+    expected = N @ np.linalg.solve(N.T @ zw.mass_matrix(m, q) @ N, N.T)
+    assert np.abs(B - expected).max() < 1e-12 / light * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-3])

@@ -52,6 +52,8 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
             "zw.linearize(mechanism, q) returns"
         )
     n, m = model.B.shape
+    if not n:
+        raise ArgumentError("the model has no states, so that there is nothing to stabilise")
     if not m:
         raise ArgumentError(
             "the model has no inputs, so that no feedback acts on it; give zw.linearize inputs"

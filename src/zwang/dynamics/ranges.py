@@ -1,7 +1,8 @@
 """Numbers within ranges, such as controls, actuator forces and activations.
 
 At an end of a range the derivative is that on its inside, as in MuJoCo's `mjd_transitionFD`: a control at the
-end can still be moved back. Beyond the range, and where both ends are equal, it is zero.
+end can still be moved back. Beyond the range, and where both ends are equal, it is zero. The activation of a
+muscle that equals its control has the time constant of deactivation, also at the lower end.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from zwang.errors import (
     UnknownNameError,
     nearest_names,
 )
-from zwang.mechanism.force_elements import Actuator, Motor
+from zwang.mechanism.force_elements import Actuator, Motor, Wrench
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
 from zwang.scalar.real import REAL
@@ -165,12 +165,14 @@ def control_names(mechanism: Mechanism) -> tuple[str, ...]:
 
 def control_ranges(mechanism: Mechanism) -> np.ndarray:
     """The least and the largest control (2, nu) that acts: the control ranges of motors and actuators, and
-    0 ... 1 by the activation dynamics of muscles; without inputs the actuator ranges of the joints.
+    0 ... 1 by the activation dynamics of muscles; without inputs the actuator ranges of the joints. An input
+    that drives a wrench as well, which has no range, acts beyond that of its motor.
     """
     names = control_names(mechanism)
+    shared = {force.input for force in mechanism.forces if isinstance(force, Wrench)}
     limits = dict.fromkeys(names, (-np.inf, np.inf))
     for force in mechanism.forces:
-        if isinstance(force, Motor | Actuator):
+        if isinstance(force, Motor | Actuator) and force.name not in shared:
             ends = np.array(force.control_range or limits[force.name], float)
             activation = force.activation if isinstance(force, Actuator) else None
             is_muscle = activation is not None and activation[0] == "muscle"

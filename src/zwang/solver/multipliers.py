@@ -44,9 +44,10 @@ from zwang.scalar import (
 )
 from zwang.solver.solution import Solution
 
-FIRST_ITERATIONS = 8  # of which three or four suffice in most cases; see the module
 SOFT_ITERATIONS = 200  # with the first rho
-ITERATIONS = 20  # in each pass with a smaller one
+ITERATIONS = (
+    20  # in the first pass, of which three or four suffice in most cases, and in those with smaller rho
+)
 LAST_ITERATIONS = 2  # with the first rho again
 PASSES = 4  # the number of the last pass, after those with a smaller rho each time
 # in double and in single precision
@@ -54,11 +55,13 @@ PENALTY_COMPLIANCE = 1e-5, 1e-3  # the first rho, relative to the inverse weight
 REDUCTION = 1e-3, 1e-1  # of rho
 TOLERANCE = 1e-11, 1e-7  # of the change of the forces, relative
 ROUNDING = 2e-15, 1e-6  # of a residual, relative to the terms that it is the sum of
-RATE_TOLERANCE = 1e-13, 1e-6  # of the changes that follow, of derivatives of accelerations, relative
-STALLS = 2  # iterations in which rounding prevents a smaller change of these derivatives
+DERIVATIVE_TOLERANCE = 1e-13, 1e-6  # of the changes that follow, of derivatives of accelerations, relative
+STAGNATIONS = 2  # iterations in which rounding prevents a smaller change of these derivatives,
+STAGNATING = 1e-7, 1e-4  # which is at most this, relative to them,
+DERIVATIVE_ROUNDING = 1e-12, 1e-4  # or, where they are zero, relative to their largest change
 SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
 LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
-CONTRADICTING_RATE = 1e-9  # relative derivative of a residual above which rows begin to contradict each other
+CONTRADICTING_DERIVATIVE = 1e-9  # of a residual, relative, above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
 SMALLEST_REFERENCE = 1e-3  # [rad/s^2, m/s^2] this is relative to the residual of such accelerations at least
 CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named among those that contradict
@@ -67,8 +70,9 @@ CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named amo
 class _MultiplierState(NamedTuple):
     """Accelerations a, forces f, residual A a - b, iterations so far, whether the method has terminated, and
     whether it did so above its tolerance, because of rounding. weight: the sum of D of all iterations,
-    relative to the first. On tangents, rate_change: the smallest change of the derivatives of a so far;
-    stalls: in how many iterations it did not become smaller.
+    relative to the first. On tangents, derivative_change, largest_change: the smallest and the largest change
+    of the derivatives of a so far; stagnations: in how many iterations rounding errors kept it from becoming
+    smaller.
     """
 
     a: np.ndarray
@@ -78,8 +82,9 @@ class _MultiplierState(NamedTuple):
     done: Any = 0.0 > 1.0
     stagnated: Any = 0.0 > 1.0
     weight: Any = 0.0
-    rate_change: Any = np.inf
-    stalls: Any = 0.0
+    derivative_change: Any = np.inf
+    largest_change: Any = 0.0
+    stagnations: Any = 0.0
 
 
 class _Multipliers(NamedTuple):
@@ -112,18 +117,11 @@ class _Multipliers(NamedTuple):
             accurate = max_abs(change) <= tolerance * max_abs(force)
             stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
             done = logical_or(accurate, max_abs(change) <= rounding)
-            after = _MultiplierState(
-                a,
-                force,
-                residual,
-                s.iterations + 1,
-                done,
-                stagnated,
-                s.weight + ratio,
-                s.rate_change,
-                s.stalls,
-            )
-            return _with_rates(after, step) if self.tangents else after
+            after = s._replace(
+                a=a, force=force, residual=residual, iterations=s.iterations + 1,
+                done=done, stagnated=stagnated, weight=s.weight + ratio,
+            )  # fmt: skip
+            return _with_derivatives(after, step) if self.tangents else after
 
         return iterate
 
@@ -151,7 +149,7 @@ class _Multipliers(NamedTuple):
         """
         act = self.acts(values_of(s.residual), value_of(self.terms(s.a, self.D)))
         if self.tangents:
-            rates = self.acts(_rates(s.residual), _rate_size(self.rows.J, s.a, self.D))
+            rates = self.acts(_derivatives(s.residual), _derivative_size(self.rows.J, s.a, self.D))
             act = logical_or(act, rates)
         ratio = where(act, divide(1, self.by_precision(REDUCTION)), 1.0)
         start = _Passes(
@@ -178,9 +176,10 @@ class _Passes(NamedTuple):
         def unfinished(s: _MultiplierState) -> Any:
             return logical_and(logical_or(is_last, logical_not(s.done)), s.iterations < self.end)
 
-        s = while_loop(
-            unfinished, m.iteration(self.ratio), self.state._replace(rate_change=np.inf, stalls=0.0)
-        )
+        start = self.state._replace(derivative_change=np.inf, stagnations=0.0)
+        s = while_loop(unfinished, m.iteration(self.ratio), start)
+        # derivatives that have converged before the last pass take more iterations to show it again
+        s = s._replace(done=logical_or(s.done, logical_and(is_last, self.state.done)))
         ends = logical_or(is_last, equal(self.number, 0))
         number = where(ends, PASSES + 1.0, where(s.done, 1.0 * PASSES, self.number + 1))
         returns = equal(number, PASSES)
@@ -215,7 +214,7 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
     return Solution(
         last.a,
-        _with_least_rates(last, D, A) if tangents else last.force,
+        _with_least_derivatives(last, D, A) if tangents else last.force,
         last.iterations,
         last.done,
         inconsistent,
@@ -224,46 +223,51 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     )
 
 
-def _with_rates(s: _MultiplierState, step: np.ndarray) -> _MultiplierState:
+def _with_derivatives(s: _MultiplierState, step: np.ndarray) -> _MultiplierState:
     """The state, which has terminated if the derivatives of a no longer change either. step: the last change
     of a.
 
     Values that satisfy the rows from the start terminate the iteration after the first one, in which the
     derivatives of the residual are reduced by the factor of the module only once.
     """
-    change, size, before = max_abs(_rates(step)), max_abs(_rates(s.a)), s.rate_change
+    change, size, before = max_abs(_derivatives(step)), max_abs(_derivatives(s.a)), s.derivative_change
     falls, is_first = change < before, equal(before, np.inf)
     # the changes that follow add up to change^2 / (before - change), if all fall by the same factor
-    small = change * change <= by_precision(size, *RATE_TOLERANCE) * size * (before - change)
+    small = change * change <= by_precision(size, *DERIVATIVE_TOLERANCE) * size * (before - change)
     small = logical_or(logical_and(small, logical_and(falls, logical_not(is_first))), equal(change, 0))
-    stalls = where(falls, s.stalls, s.stalls + 1)
-    done = logical_and(value_of(s.done), logical_or(small, stalls >= STALLS))
-    return s._replace(done=done, rate_change=minimum(change, before), stalls=stalls)
+    # rounding errors keep what is left of the derivatives, or of zero ones, from becoming smaller
+    largest, precision = maximum(change, s.largest_change), by_precision(size, *DERIVATIVE_ROUNDING)
+    rounds = logical_or(change <= by_precision(size, *STAGNATING) * size, change <= precision * largest)
+    stagnations = where(logical_and(rounds, logical_not(falls)), s.stagnations + 1, s.stagnations)
+    done = logical_and(value_of(s.done), logical_or(small, stagnations >= STAGNATIONS))
+    return s._replace(
+        done=done, derivative_change=minimum(change, before), largest_change=largest, stagnations=stagnations
+    )
 
 
 def _act(A: np.ndarray, force: np.ndarray) -> Any:
     """Whether forces (k,) of rows act on a coordinate, and do not cancel each other in all of them.
 
-    The effect on a coordinate is told as the force that has it in the row with the largest lever there.
+    The effect on a coordinate is told as the force that has it in the row with the largest entry there.
     """
-    levers = [max_abs(column) for column in A.T]
-    effects = [divide(x, where(lever > 0, lever, 1.0)) for x, lever in zip(A.T @ force, levers, strict=True)]
+    largest = [max_abs(column) for column in A.T]
+    effects = [divide(x, where(entry > 0, entry, 1.0)) for x, entry in zip(A.T @ force, largest, strict=True)]
     return max_abs(effects) >= LEAST_EFFECT * max_abs(force)
 
 
-def _with_least_rates(s: _MultiplierState, D: np.ndarray, A: np.ndarray) -> np.ndarray:
+def _with_least_derivatives(s: _MultiplierState, D: np.ndarray, A: np.ndarray) -> np.ndarray:
     """The forces (k,), whose derivatives do not depend on the number of iterations.
 
     Along a direction in which redundant rows begin to contradict each other, a derivative of the residual is
     left. It changes those of their forces alike in each iteration, without an effect on the acceleration.
     """
     left = [value_of(x) * parts(y)[1] for x, y in zip(D, s.residual, strict=True)]
-    contradict = max_abs(left) > CONTRADICTING_RATE * _rate_size(A, s.a, D)
-    corrected = [y + value_of(s.weight) * x for x, y in zip(left, _rates(s.force), strict=True)]
-    return tangent_array(values_of(s.force), where_leaves(contradict, corrected, _rates(s.force)))
+    contradict = max_abs(left) > CONTRADICTING_DERIVATIVE * _derivative_size(A, s.a, D)
+    corrected = [y + value_of(s.weight) * x for x, y in zip(left, _derivatives(s.force), strict=True)]
+    return tangent_array(values_of(s.force), where_leaves(contradict, corrected, _derivatives(s.force)))
 
 
-def _rate_size(A: np.ndarray, a: np.ndarray, D: np.ndarray) -> Any:
+def _derivative_size(A: np.ndarray, a: np.ndarray, D: np.ndarray) -> Any:
     """The largest D (|A'| |a| + |A| |a'|), of the terms of the derivatives of residuals."""
     terms = [
         sum((absolute(parts(e)[1] * value_of(y)) + absolute(value_of(e) * parts(y)[1])
@@ -273,7 +277,7 @@ def _rate_size(A: np.ndarray, a: np.ndarray, D: np.ndarray) -> Any:
     return max_abs([value_of(x) * term for x, term in zip(D, terms, strict=True)])
 
 
-def _rates(values: Any) -> list[Any]:
+def _derivatives(values: Any) -> list[Any]:
     """The derivatives of tangents."""
     return [parts(x)[1] for x in values]
 

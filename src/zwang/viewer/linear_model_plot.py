@@ -27,9 +27,10 @@ def plot_linear_model(model: LinearModel, path: str | Path | None = None) -> Fig
     with matplotlib.rc_context(STYLE):
         figure = plt.figure(figsize=(10, 4.5), layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.4))
-        _draw_poles(figure.add_subplot(grid[:, 0]), model)
+        poles = model.poles
+        _draw_poles(figure.add_subplot(grid[:, 0]), model, poles)
         magnitude = figure.add_subplot(grid[0, 1])
-        _draw_responses(magnitude, figure.add_subplot(grid[1, 1], sharex=magnitude), model)
+        _draw_responses(magnitude, figure.add_subplot(grid[1, 1], sharex=magnitude), model, poles)
         kind = "continuous time" if model.step is None else f"steps of {model.step:g} s"
         figure.suptitle(f"linear model in {kind}", fontsize=11, x=0.01, ha="left", color=INK)
         if path is not None:
@@ -39,9 +40,8 @@ def plot_linear_model(model: LinearModel, path: str | Path | None = None) -> Fig
     return figure
 
 
-def _draw_poles(axes: Axes, model: LinearModel) -> None:
+def _draw_poles(axes: Axes, model: LinearModel, poles: Any) -> None:
     """The poles in the complex plane, with the border of stability."""
-    poles: Any = model.poles
     if model.step is None:
         unstable = poles.real > NEUTRAL
         axes.axvline(0, color=INK, linewidth=0.8)
@@ -61,9 +61,9 @@ def _draw_poles(axes: Axes, model: LinearModel) -> None:
         axes.legend()
 
 
-def _draw_responses(magnitude: Axes, phase: Axes, model: LinearModel) -> None:
+def _draw_responses(magnitude: Axes, phase: Axes, model: LinearModel, poles: Any) -> None:
     """Magnitude and phase of the outputs over the frequency, for inputs of amplitude one."""
-    frequencies = _frequencies(model)
+    frequencies = _frequencies(model, poles)
     response = model.frequency_response(frequencies)
     pairs = [(p, m) for p in range(len(model.outputs)) for m in range(len(model.inputs))]
     for k, (p, m) in enumerate(pairs[:MAXIMUM_RESPONSES]):
@@ -80,9 +80,9 @@ def _draw_responses(magnitude: Axes, phase: Axes, model: LinearModel) -> None:
         magnitude.legend(fontsize="small", title=f"{left_out} more are not shown" if left_out > 0 else None)
 
 
-def _frequencies(model: LinearModel) -> np.ndarray:
+def _frequencies(model: LinearModel, poles: Any) -> np.ndarray:
     """Frequencies [rad/s] around the poles; those of steps end at half the sampling frequency."""
-    poles = model.poles.astype(complex)
+    poles = poles.astype(complex)
     if model.step is not None:
         poles = np.log(poles[np.abs(poles) > 0]) / model.step
     sizes = np.abs(poles)

@@ -55,6 +55,7 @@ RANK = 1e-9  # singular values below this, relative to the largest, count as zer
 SLIDE_WEIGHT = 1e-3  # of slides against angles in the choice of independent states
 DISPLACEMENT = 1e-3  # [rad, or lengths of the mechanism] along the motion, over which A is compared
 EQUILIBRIUM = 1e-6  # largest acceleration at rest that counts as zero [rad/s^2, lengths of the mechanism/s^2]
+REST = 1e-3  # speed that counts as rest, relative to that after the displacement by the acceleration
 LONGEST = 1e-2  # [s] of the motion from rest, over which A is compared
 STEADY = 1e-4  # relative change of A for each rad or length of the motion, up to which it counts as constant
 POLE_DECIMALS = 10  # of real parts, relative to the largest modulus, that order poles
@@ -203,7 +204,9 @@ def numeric_linear_model(
         (found.A @ T)[own], found.B[np.ix_(own, columns)], C @ T, D[:, columns],
         tuple(all_states[k] for k in own), tuple(names[k] for k in columns), tuple(output_names),
         None if step is None else float(step), configuration, velocity, u, T, bool(found.switching),
-        is_steady(lambda dt: state.moved(found, dt).reduced(own), m, velocity, state.rates(found), step),
+        is_steady(
+            lambda dt: state.moved(found, dt).reduced(own), m, velocity, state.accelerations(found), step
+        ),
     )  # fmt: skip
 
 
@@ -232,15 +235,15 @@ class _LinearisedState(NamedTuple):
         T, _ = _admissible_states(self.fast.mechanism, self.q, self.v, self.time, len(self.z))
         return (self.derivatives().A @ T @ np.linalg.inv(T[own]))[own]
 
-    def rates(self, by: StateDerivatives | StepDerivatives) -> np.ndarray:
-        """(v_dot, z_dot), of a step their means over it."""
+    def accelerations(self, by: StateDerivatives | StepDerivatives) -> np.ndarray:
+        """The accelerations and the derivatives of the activations, of a step their means over it."""
         if isinstance(by, StateDerivatives):
             return np.concatenate([by.v_dot, by.z_dot])
         return np.concatenate([by.v - self.v, by.activation - self.z]) / self.step
 
     def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
         """The state after dt [s] of its motion with constant rates."""
-        v_dot, z_dot = np.split(self.rates(by), [len(self.v)])
+        v_dot, z_dot = np.split(self.accelerations(by), [len(self.v)])
         mean = self.v + dt / 2 * v_dot
         q = integrate_configuration(self.fast.mechanism.tree, self.q, mean, dt).astype(float)
         return self._replace(q=q, v=self.v + dt * v_dot, z=self.z + dt * z_dot, time=self.time + dt)
@@ -264,16 +267,16 @@ def is_steady(
     speed, rate = (float(np.abs(x).max(initial=0.0)) for x in (v / sizes[: m.nv], rates / sizes))
     if not speed and rate <= EQUILIBRIUM:
         return True
-    if speed > 1e-3 * np.sqrt(rate * DISPLACEMENT):
+    if speed > REST * np.sqrt(rate * DISPLACEMENT):
         # errors of second order in dt cancel in the difference
         dt = DISPLACEMENT / max(1.0, speed)
         change = 2 * dt * speed
         return _is_constant(moved(-dt), moved(dt), change * STEADY + change * speed * (step or 0.0))
     # from rest A changes with the velocity, and to second order in dt; that of a step is 1 + step A
     dt = min(LONGEST, np.sqrt(2 * DISPLACEMENT / rate))
-    now = moved(0.0)
+    now, displacement = moved(0.0), dt * dt * rate
     unit = np.eye(len(now)) * (step is not None)
-    return all(_is_constant(now - unit, moved(t) - unit, dt * rate * STEADY) for t in (dt, -dt))
+    return all(_is_constant(now - unit, moved(t) - unit, displacement * STEADY) for t in (dt, -dt))
 
 
 def _is_constant(A: np.ndarray, other: np.ndarray, tolerance: float) -> bool:

@@ -44,7 +44,8 @@ from zwang.simulation.controls import control_names, control_ranges
 ITERATIONS = 300
 REFINEMENTS = 60  # steps at the rounding error of contact distances, of which the best is taken
 TOLERANCE = 1e-8  # of a residual [rad/s^2, m/s^2], relative to gravity or 1 m/s^2
-LARGEST_ROTATION = 0.3  # [rad] of one iteration
+LARGEST_ROTATION = 0.3  # [rad] of one iteration, if the residual is not linear
+LINEAR = 0.01  # relative difference of the change of the residual from the predicted one, up to which it is
 PUSH = 1e-6  # [rad], and of translations by the size of the mechanism
 START_DAMPING = (0.1, 10.0)  # one after the other, if no equilibrium is found
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-12, 1e12
@@ -132,15 +133,22 @@ def trim(
 
 
 def _nearest(problem: _TrimProblem, at: _TrimState, damping: float) -> _TrimState:
-    """The state of the smallest residual that the method of Levenberg and Marquardt finds."""
+    """The state of the smallest residual that the method of Levenberg and Marquardt finds.
+
+    Rotations of one iteration are limited; the limit grows while the residual changes as predicted.
+    """
+    limit = LARGEST_ROTATION
     for _ in range(ITERATIONS):
         if not len(problem.free) or damping > LARGEST_DAMPING or not at.is_finite:
             break
-        change = problem.limited(problem.step(at, damping))
+        change = problem.limited(problem.step(at, damping), limit)
         if (np.abs(change) <= SMALLEST_CHANGE * problem.sizes(at)).all():
             break
         new = problem.moved(at, change)
         better = new.is_finite and new.r @ new.r < at.r @ at.r
+        predicted = at.J @ change
+        is_linear = np.linalg.norm(new.r - at.r - predicted) <= LINEAR * np.linalg.norm(predicted)
+        limit = 2 * limit if is_linear else LARGEST_ROTATION
         at = new if better else at
         damping = max(damping / 3, SMALLEST_DAMPING) if better else damping * 5
     return at
@@ -231,15 +239,15 @@ class _TrimProblem(NamedTuple):
         right = np.concatenate([-at.r, np.zeros(len(D))])
         return np.linalg.lstsq(np.vstack([at.J, D]), right, rcond=None)[0]
 
-    def limited(self, change: np.ndarray) -> np.ndarray:
-        """A change of the free unknowns, shortened if a rotation is too large: where the residual is flat, a
-        linear step goes far, and passes the nearest equilibrium.
+    def limited(self, change: np.ndarray, limit: float) -> np.ndarray:
+        """A change of the free unknowns, shortened if a rotation is above the limit [rad]: where the residual
+        is flat, a linear step goes far, and passes the nearest equilibrium.
         """
         m = self.fast.mechanism
         slides = translations(m.tree)
         turned = [i for i, k in enumerate(self.free) if k < m.nv and k not in slides]
         largest = np.abs(change[turned]).max(initial=0.0)
-        return change * min(1.0, LARGEST_ROTATION / largest) if largest else change
+        return change * min(1.0, limit / largest) if largest else change
 
     def pushed(self, at: _TrimState) -> _TrimState:
         """The state after a tiny displacement of the free coordinates along their accelerations: where the
