@@ -45,9 +45,7 @@ from zwang.scalar import (
 from zwang.solver.solution import Solution
 
 SOFT_ITERATIONS = 200  # with the first rho
-ITERATIONS = (
-    20  # in the first pass, of which three or four suffice in most cases, and in those with smaller rho
-)
+ITERATIONS = 20  # in the first pass, of which three or four suffice mostly, and in those with a smaller rho
 LAST_ITERATIONS = 2  # with the first rho again
 PASSES = 4  # the number of the last pass, after those with a smaller rho each time
 # in double and in single precision
