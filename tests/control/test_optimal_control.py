@@ -440,6 +440,27 @@ def test_a_plan_from_a_later_time_is_that_of_the_simulation_from_then_on():
     assert plan.cost == pytest.approx((run.q[:, 1] ** 2).sum(), rel=1e-9)
 
 
+@pytest.mark.parametrize(("bounds", "highest"), [(None, 1), ((-3, 0.5), 0.5)])
+def test_samples_stop_at_the_control_range_where_their_mean_is_that_of_what_acts(bounds, highest):
+    """Beyond its range a motor acts as at the end: 10 and 1 N move alike, the mean of 10 and -1 does not."""
+    motor = zw.Motor("push", "x", control_range=(-1, 1))
+    fast = zw.compile(double_integrator().replace(forces=[motor]))
+    seen = []
+
+    def far(q, v, u):
+        seen.append(u)
+        return -q[:, -1, 0]
+
+    plan = predictive_sampling(
+        fast, [0], [0], np.zeros((2, 1)), far, steps=4, noise=20, samples=200, temperature=0.3, step=0.1,
+        integrator="euler", bounds=bounds,
+    )  # fmt: skip
+    assert max(u.max() for u in seen) == highest and min(u.min() for u in seen) == -1
+    np.testing.assert_allclose(plan.control, highest)
+    # x after 4 steps of 0.1 s under a constant force F: F h^2 (1 + 2 + 3 + 4)
+    assert plan.cost == pytest.approx(-highest * 0.01 * 10)
+
+
 def test_a_plan_in_a_running_loop_keeps_the_slew_rate_from_its_first_step_on():
     """The set point of a controller jumps at the time 0 only."""
     arm = zw.Body("arm", zw.Revolute("j", (0, 1, 0)), mass=1, inertia=(0.1,) * 3)
@@ -564,6 +585,8 @@ def test_bad_arguments_are_told():
             )
     with pytest.raises(ShapeError, match="cost must return"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)
+    with pytest.raises(ShapeError, match=r"knots must have the shape \(2 or more, 1 inputs\)"):
+        predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 2)), lambda q, v, u: 0.0, steps=5, noise=1)
     with pytest.raises(StateError, match="knots must hold finite numbers"):
         predictive_sampling(
             fast, [0, 0], [0, 0], np.full((3, 1), np.nan), lambda q, v, u: 0.0, steps=5, noise=1

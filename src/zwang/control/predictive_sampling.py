@@ -23,8 +23,9 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.validation import short_repr, validated_arguments
 from zwang.api.compilation.compiled import CompiledMechanism
-from zwang.api.compilation.feedback_rollout import checked_bounds
+from zwang.api.compilation.feedback_rollout import acting_bounds
 from zwang.errors import ArgumentError, ShapeError, StateError
+from zwang.simulation.controls import control_names
 
 
 class SampledPlan(NamedTuple):
@@ -66,9 +67,10 @@ def predictive_sampling(
     the weights exp(-(cost - least) / (temperature s)), a multiple of the standard deviation s of the costs of
     the samples; the better one of the weighted mean and the best sample is returned, for 0 the best sample.
     seed: of the noise, or a generator that goes on. time [s]: of the state; in a running loop the present
-    time, as constraints and set points may depend on it. bounds: the lowest and highest controls.
-    Samples that fail count as infinitely bad. Raises ShapeError, StateError, ArgumentError, and
-    SimulationError for rollouts that do not fit into memory.
+    time, as constraints and set points may depend on it. bounds: the lowest and highest controls, each a
+    number or (nu,); samples are within these and the control ranges of the inputs. Samples that fail count
+    as infinitely bad. Raises ShapeError, StateError, ArgumentError, and SimulationError for rollouts that do
+    not fit into memory.
     """
     plan = validation.real_values(knots, "knots")
     if plan.ndim != 2 or len(plan) < 2:
@@ -80,10 +82,12 @@ def predictive_sampling(
             f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "
             "negative"
         )
-    m, nu = fast.mechanism, plan.shape[1]
+    m, nu = fast.mechanism, len(control_names(fast.mechanism))
+    if plan.shape[1] != nu:
+        raise ShapeError(f"knots must have the shape (2 or more, {nu} inputs); its shape is {plan.shape}")
     check_memory(samples, steps, m.nq + m.nv + nu)
     start = validation.configuration(m, q), validation.vector(v, m.nv, "v", "nv")
-    lowest, highest = checked_bounds(bounds, nu)
+    lowest, highest = acting_bounds(m, bounds)
     changes = _random_changes(noise, seed, (samples, *plan.shape))
     tried = np.clip(plan + changes, lowest, highest)
     weights = _interpolation(len(plan), steps)
