@@ -81,6 +81,20 @@ def test_copies_have_the_parameters_that_were_written_also_invalid_ones():
         assert each.failed.tolist() == [False, True, False] and np.array_equal(each.time, worlds.time)
 
 
+def test_the_world_of_an_invalid_initial_state_is_named():
+    q, v = np.tile(balls(1).neutral, (4, 1)), np.zeros((4, 6))
+    q[2, 3:] = 2.0
+    start = zw.simulate(balls(1), q, v, duration=0.002, compiled=False, progress=False)
+    np.testing.assert_array_equal(start.q.values[2, 0, 3:], 0.5)  # (2, 2, 2, 2) at unit length
+    assert (q[2, 3:] == 2).all()
+    q[2, 3:] = 0.0
+    with pytest.raises(StateError, match=r"quaternion of joint 'free 0', q\[3:7\] in row 2, is zero"):
+        zw.simulate(balls(1), q, v, duration=0.002)
+    v[3, 1] = np.inf
+    with pytest.raises(StateError, match=r"v0\[3, 1\] is inf; every element of v0 must be finite"):
+        zw.simulate(balls(1), q, v, duration=0.002)
+
+
 def test_controls_by_name_are_set_together_or_not_at_all():
     worlds = zw.Worlds(cart(), 2)
     with pytest.raises(StateError, match="control"):

@@ -54,8 +54,7 @@ def initial_state(
     values = _parameters(mechanism, params)
     N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
     check_memory(N, 2, sample_size(mechanism) + len(values))
-    q = np.stack([validation.configuration(mechanism, row) for row in q])
-    v = np.stack([validation.nv_vector(mechanism, row, "v0") for row in v])
+    validation.normalise_quaternions(mechanism, q)
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
     _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
@@ -81,6 +80,10 @@ def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.nda
             f"{name} must have the shape ({len(names)},) or (worlds, {len(names)}); its shape is "
             f"{array.shape}"
         )
+    if not np.isfinite(array).all():
+        first = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        index = ", ".join(map(str, first))
+        raise StateError(f"{name}[{index}] is {array[first]}; every element of {name} must be finite")
     return np.atleast_2d(array)
 
 

@@ -251,7 +251,8 @@ def configuration(mechanism: Mechanism, q: Any) -> np.ndarray:
 def normalise_quaternions(mechanism: Mechanism, q: np.ndarray, where: str = "") -> None:
     """Bring the quaternions of configurations (..., nq) to unit length, in place.
 
-    where: follows the place of a quaternion in a message. Raises StateError for a zero one.
+    where: follows the place of a quaternion in a message; by default its row. Raises StateError for a zero
+    one.
     """
     for joint in mechanism.joints:
         if joint.kind in ("ball", "free"):
@@ -260,6 +261,9 @@ def normalise_quaternions(mechanism: Mechanism, q: np.ndarray, where: str = "") 
             square = np.sum(part * part, axis=-1, keepdims=True)
             length = np.sqrt(square)
             if not (length > SMALLEST_QUATERNION).all():
+                if not where and length.size > 1:
+                    index = np.argwhere(~(length > SMALLEST_QUATERNION))[0][:-1]
+                    where = f" in row {', '.join(map(str, index))}"
                 raise StateError(
                     f"the quaternion of joint {joint.name!r}, q[{first}:{end}]{where}, is zero; "
                     "give a unit quaternion (w, x, y, z), such as (1, 0, 0, 0)"
