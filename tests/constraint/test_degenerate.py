@@ -250,3 +250,17 @@ def test_a_bead_at_the_centre_of_its_distance_has_no_acceleration(coordinate_red
     assert "world 0 stopped at t = 0 s" in str(warned[-1].message)
     with pytest.raises(SolveError, match="its accelerations are no numbers"):
         zw.trim(m, zero)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_constraint_whose_gradient_vanishes_allows_motion_along_each_of_its_branches(dtype):
+    """x z = 0 at its double point: at rest nothing constrains, and along x a body moves as if free."""
+    x, z = sp.symbols("x z")
+    bodies = [
+        zw.Body("b", zw.Prismatic("z", axis=(0, 0, 1)), mass=1),
+        zw.Body("c", zw.Prismatic("x", axis=(1, 0, 0)), mass=1),
+    ]
+    m = zw.Mechanism(bodies=bodies, constraints=[zw.Holonomic("cross", x * z)], gravity=(0, 0, 0))
+    for h, v in ((0.01, [0, 0]), (0.01, [0, 1]), (0.01, [1, 0])):
+        run = zw.compile(m, dtype=dtype).rollout([0, 0], v, np.zeros((10, 2)), steps=10, step=h)
+        np.testing.assert_allclose(run.q[-1], 0.1 * np.array(v), atol=1e-6)

@@ -25,7 +25,7 @@ from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, while_loop
+from zwang.scalar import divide, logical_and, logical_or, maximum, minimum, where, while_loop
 
 COMPLIANCE = 1e-8  # R, relative to a row's diagonal entry of A M^-1 A^T
 SINGLE_PRECISION_COMPLIANCE = 1e-4  # the same in single precision
@@ -137,7 +137,7 @@ def _corrector(
     largest = max_abs(row_inverse_weights)
     # rounding errors of the corrections grow as 1 / R
     R = by_precision(largest, compliance, SINGLE_PRECISION_COMPLIANCE)
-    smallest = 1e-8 * largest
+    smallest = 1e-8 * where(largest > 0, largest, 1)  # rows that all vanish correct nothing
     D = [divide(1, R * maximum(w, smallest)) for w in row_inverse_weights]
     factors = M.update(A, D)
     return lambda y: -factors.solve(weighted_transpose(A, D, y))
