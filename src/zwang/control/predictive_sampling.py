@@ -25,7 +25,6 @@ from zwang.api.arguments.validation import short_repr, validated_arguments
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.api.compilation.feedback_rollout import acting_bounds
 from zwang.errors import ArgumentError, ShapeError, StateError
-from zwang.simulation.controls import control_names
 
 
 class SampledPlan(NamedTuple):
@@ -82,12 +81,13 @@ def predictive_sampling(
             f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "
             "negative"
         )
-    m, nu = fast.mechanism, len(control_names(fast.mechanism))
+    m = fast.mechanism
+    lowest, highest = acting_bounds(m, bounds)
+    nu = len(lowest)
     if plan.shape[1] != nu:
         raise ShapeError(f"knots must have the shape (2 or more, {nu} inputs); its shape is {plan.shape}")
     check_memory(samples, steps, m.nq + m.nv + nu)
     start = validation.configuration(m, q), validation.vector(v, m.nv, "v", "nv")
-    lowest, highest = acting_bounds(m, bounds)
     changes = _random_changes(noise, seed, (samples, *plan.shape))
     tried = np.clip(plan + changes, lowest, highest)
     weights = _interpolation(len(plan), steps)
