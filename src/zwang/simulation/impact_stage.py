@@ -29,8 +29,8 @@ import numpy as np
 from zwang.collision import candidate_pairs
 from zwang.collision.pairs import collision_shapes
 from zwang.constraint.context import RowContext, row_context
+from zwang.constraint.coulomb_friction import FrictionState
 from zwang.constraint.impact import NEVER, earliest_closing, hard_contact_pairs, impact_rows
-from zwang.constraint.rows import Rows
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
@@ -84,6 +84,7 @@ from zwang.simulation.switching import (
     impact_is_switching,
     is_at_an_end,
     is_switching,
+    stage_is_switching,
 )
 from zwang.solver.linearised import TO_BE_FOUND
 from zwang.solver.solve import solve
@@ -163,19 +164,24 @@ class LoggedImpact(NamedTuple):
 
 class _PartMemory(NamedTuple):
     """What the stages of a part hand on, see `integrator.fixed_step`: whether a contact closes in one of
-    them, and the worst statuses so far.
+    them, and the worst statuses so far. rows_switch, closing_switches: whether rows, or the closing of a
+    contact, are switching in one of them; None where this is not to be found out.
     """
 
     closes: Any
     status: Any
     solver: Any
+    rows_switch: Any = None
+    closing_switches: Any = None
 
     def with_stage(self, new: _PartMemory) -> _PartMemory:
         """The memory after one more stage."""
+        both = (self.rows_switch, new.rows_switch), (self.closing_switches, new.closing_switches)
         return _PartMemory(
             logical_or(self.closes, new.closes),
             worst_status([self.status, new.status]),
             worst_solver_status([self.solver, new.solver]),
+            *(None if y is None else logical_or(x, y) for x, y in both),
         )
 
 
@@ -244,52 +250,59 @@ def step_with_impacts(
     derivative: the state derivative, see `PartDerivative`. t [s]: the time at the beginning of the step.
     laws: at whose stops the step is divided; None for no such laws.
     """
-    h, unroll = model.step.size, evaluation.tangents or evaluation.switching
+    h, no_change = model.step.size, 0.0 > 1.0 if evaluation.switching else None
 
-    def integrated(s: _Parts, state: State, signs: Any, size: Any) -> tuple[SubStep, list[PartRate]]:
-        """A part of this size, and the rates of all its stages, or of the first."""
-        rates: list[PartRate] = []
+    def integrated(s: _Parts, state: State, signs: Any, size: Any) -> tuple[SubStep, FrictionState | None]:
+        """A part of this size, and what Coulomb friction does at its beginning."""
+        friction: list[FrictionState | None] = []
 
         def at(
             q: Any, v: Any, z: Any, node: StageNode, memory: _PartMemory | None
         ) -> tuple[Any, Any, _PartMemory]:
             node = node._replace(dt=s.elapsed + node.dt)
             rate = derivative(q, v, z, node, equal(s.phase, TRIAL), signs)
-            if unroll or memory is None:
-                rates.append(rate)
             found = _PartMemory(rate.closes, rate.status, rate.solver)
-            return rate.v_dot, rate.z_dot, found if memory is None else memory.with_stage(found)
+            if evaluation.switching:
+                rows = is_switching if laws is None else stage_is_switching
+                found = found._replace(
+                    rows_switch=rows(model, rate.motion, s.elapsed <= 0),
+                    closing_switches=closing_is_switching(model, rate.motion),
+                )
+            if memory is None:
+                friction.append(rate.motion.friction)
+                return rate.v_dot, rate.z_dot, found
+            return rate.v_dot, rate.z_dot, memory.with_stage(found)
 
-        return PARTS[integrator](at, space._replace(unroll=unroll), state, size, h, s.elapsed <= 0), rates
+        # the stages are long, and traced as a loop
+        part = PARTS[integrator](at, space._replace(unroll=False), state, size, h, s.elapsed <= 0)
+        return part, friction[0]
 
     def iterate(s: _Parts) -> _Parts:
         stop = _first_stop(laws, s, lambda *given: integrated(s, *given), evaluation)
         s = s._replace(size=stop.size)
-        part, rates = integrated(s, s.state, stop.signs, s.size)
+        part, friction = integrated(s, s.state, stop.signs, s.size)
         found: _PartMemory = part.memory
         closes = logical_and(found.closes, s.impacts < MOST_IMPACTS)
         too_many = where(logical_and(found.closes, logical_not(closes)), SOLVER_NOT_CONVERGED, CONVERGED)
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
-        end = t + s.elapsed + s.size
         impact = logical_and(equal(s.phase, TO_IMPACT), stop.is_whole)
-        after, impact_status, impact_solver = cond(
-            impact,
-            lambda: state_after_impact(model, part.end, end, evaluation.tangents),
-            lambda: (part.end, 1.0 * NONE, 1.0 * CONVERGED),
-        )
+        after = cond(
+            impact, lambda: _after_impact(path, evaluation),
+            lambda: _Impact(part.end, 1.0 * NONE, 1.0 * CONVERGED, no_change),
+        )  # fmt: skip
         unresolved = status_if(logical_not(logical_and(stop.is_found, s.stops < MOST_STOPS)), NOT_CONVERGED)
-        status = worst_status([found.status, impact_status, unresolved])
-        solver = worst_solver_status([s.solver, found.solver, impact_solver, too_many])
-        progress = _next(s, part, after, closes, share, status, h, stop.is_whole)
+        status = worst_status([found.status, after.status, unresolved])
+        solver = worst_solver_status([s.solver, found.solver, after.solver, too_many])
+        progress = _next(s, part, after.state, closes, share, status, h, stop.is_whole)
         if evaluation.switching:
-            progress = progress._replace(switching=_switching(s, path, rates, share, progress, stop))
-        log = _log_after(s, progress, impact, part.end, after)
+            switching = logical_or(after.switching, _switching(s, path, friction, share, progress, stop))
+            progress = progress._replace(switching=switching)
+        log = _log_after(s, progress, impact, part.end, after.state)
         return progress._replace(solver=solver, log=log)
 
-    switching = 0.0 > 1.0 if evaluation.switching else None
     start = _Parts(
-        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, switching,
+        _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, no_change,
         zeros(impact_log_size(model.mechanism)) if evaluation.impacts else None,
     )  # fmt: skip
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
@@ -347,19 +360,19 @@ def _same(log: MutableArray) -> MutableArray:
 def _first_stop(
     laws: SlidingLaws | None,
     s: _Parts,
-    integrated: Callable[[State, Any, Any], tuple[SubStep, list[PartRate]]],
+    integrated: Callable[[State, Any, Any], tuple[SubStep, FrictionState | None]],
     evaluation: Evaluation,
 ) -> PartToStop:
     """The part that ends at the first stop of the laws, or after the size of the next part.
 
-    integrated(state, signs, size): a part, and the rates of its stages.
+    integrated(state, signs, size): a part, and what Coulomb friction does at its beginning.
     """
     if laws is None:
         return PartToStop(s.size, np.zeros(0), 0.0 < 1.0, 0.0 < 1.0, 0.0 > 1.0)
 
     def substep(state: State, signs: np.ndarray, elapsed: Any, size: Any) -> TrialSubstep:
-        part, rates = integrated(state, signs, size)
-        begun = laws.released(signs, rates[0].motion.friction)
+        part, friction = integrated(state, signs, size)
+        begun = laws.released(signs, friction)
         return TrialSubstep(part.end, part.memory.status, begun, lambda: 0.0 > 1.0)
 
     def speeds(state: State, elapsed: Any) -> Any:
@@ -453,14 +466,24 @@ def _newton_step(share: Any, time: Any, size: Any) -> Any:
     return clip(share + time / where(size > 0, size, 1.0), 0.0, 1.0)
 
 
-def state_after_impact(
-    model: ConstraintModel, state: State, t: Any, tangents: bool = False
-) -> tuple[State, Any, Any]:
-    """The state with the velocity after the impact of the closed contacts, its status, and the status of the
-    solver.
-    """
-    problem, rows = _impact_problem(model, state, t)
-    solution = solve(problem, rows, start=TO_BE_FOUND if tangents else None)
+class _Impact(NamedTuple):
+    """The state after an impact, its status, the status of the solver, and `switching` as in `Evaluation`."""
+
+    state: State
+    status: Any
+    solver: Any
+    switching: Any = None
+
+
+def _after_impact(path: _Path, evaluation: Evaluation) -> _Impact:
+    """The state with the velocity after the impact of the contacts that are closed at the end of a path."""
+    model, state, t = path.model, path.part.end, path.t + path.size
+    kinematics = Kinematics(model.mechanism.tree, state.q, state.v)
+    context = _context(model, kinematics, t)
+    rows = impact_rows(context, hard_contact_pairs(candidate_pairs(model.mechanism)))
+    parents = tuple(velocity_parents(model.mechanism.tree))
+    problem = GaussProblem(crba_of(kinematics), np.zeros(model.mechanism.nv), parents)
+    solution = solve(problem, rows, start=TO_BE_FOUND if evaluation.tangents else None)
     status = worst_status(
         [
             status_if(solution.failed, NOT_CONVERGED),
@@ -468,52 +491,31 @@ def state_after_impact(
         ]
     )
     after = State(state.q, state.v + solution.acceleration, state.z)
-    return after, status, 1.0 * solver_status(solution)
-
-
-def _impact_problem(model: ConstraintModel, state: State, t: Any) -> tuple[GaussProblem, Rows]:
-    """Gauss's problem of an impact, whose unknown is the change of the velocity, and its rows."""
-    mechanism = model.mechanism
-    kinematics = Kinematics(mechanism.tree, state.q, state.v)
-    pairs = hard_contact_pairs(candidate_pairs(mechanism))
-    rows = impact_rows(_context(model, kinematics, t), pairs)
-    parents = tuple(velocity_parents(mechanism.tree))
-    return GaussProblem(crba_of(kinematics), np.zeros(mechanism.nv), parents), rows
+    switching = impact_is_switching(context, rows, solution, path.size) if evaluation.switching else None
+    return _Impact(after, status, 1.0 * solver_status(solution), switching)
 
 
 def _switching(
-    s: _Parts, path: _Path, rates: list[PartRate], share: Any, found: _Parts, stop: PartToStop
+    s: _Parts, path: _Path, friction: FrictionState | None, share: Any, found: _Parts, stop: PartToStop
 ) -> Any:
-    """Whether a small change of the state would change the contacts, the stops or the impacts of a part, or
-    it would have in a part before.
+    """Whether a small change of the state would change the contacts, the stops or the time of the impact of a
+    part, or it would have in a part before.
     """
-    model, end = path.model, path.t + path.size
-    to_impact, no = logical_and(equal(s.phase, TO_IMPACT), stop.is_whole), 0.0 > 1.0
     accepted = _any([found.done, equal(s.phase, TO_IMPACT), found.elapsed > s.elapsed])
 
-    def rows() -> Any:
-        if len(stop.signs):
-            motions = [rate.motion for rate in rates]
-            divided = divided_is_switching(model, motions, stop.signs, s.elapsed <= 0)
-            return logical_or(stop.switching, divided)
-        return _any(is_switching(model, rate.motion, s.elapsed <= 0) for rate in rates)
-
-    of_rows = cond(accepted, rows, lambda: no)
+    memory: _PartMemory = path.part.memory
+    of_rows = memory.rows_switch
+    if friction is not None and len(stop.signs):
+        divided = divided_is_switching(of_rows, friction, stop.signs, s.elapsed <= 0)
+        of_rows = logical_or(stop.switching, divided)
+    of_rows = logical_and(accepted, of_rows)
     of_location = cond(
         equal(s.phase, FREE),
         lambda: is_at_an_end(share, _closing_time(path, 0.0), _closing_time(path, 1.0), path.size),
-        lambda: no,
+        lambda: 0.0 > 1.0,
     )
-
-    def impact() -> Any:
-        kinematics = Kinematics(model.mechanism.tree, path.part.end.q, path.part.end.v)
-        context = _context(model, kinematics, end)
-        return impact_is_switching(context, *_impact_problem(model, path.part.end, end), path.size)
-
-    of_impact = cond(to_impact, impact, lambda: no)
-    of_closing = _any(closing_is_switching(model, rate.motion) for rate in rates)
     too_many = s.impacts >= MOST_IMPACTS
-    return _any([s.switching, of_rows, of_location, of_impact, of_closing, too_many])
+    return _any([s.switching, of_rows, of_location, memory.closing_switches, too_many])
 
 
 def _any(conditions: Iterable[Any]) -> Any:

@@ -85,7 +85,7 @@ from zwang.simulation.sleeping import next_sleep
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
-from zwang.simulation.switching import divided_is_switching
+from zwang.simulation.switching import divided_is_switching, stage_is_switching
 from zwang.solver.linearised import TO_BE_FOUND, KnownSolution, KnownSolutions
 
 STEPPERS = {
@@ -221,13 +221,15 @@ def step(
 
 class _StageMemory(NamedTuple):
     """What the stages of a step hand on, see `integrator.fixed_step`: the last one, its row statuses, and the
-    worst statuses of all so far; these are None for an unconstrained mechanism.
+    worst statuses of all so far; these are None for an unconstrained mechanism. switching: whether one of
+    them is switching, of a step with sliding modes; None where this is not to be found out.
     """
 
     last: Stage
     row_status: MutableArray | None = None
     status: Any = None
     solver: Any = None
+    switching: Any = None
 
     @property
     def warm_start(self) -> Any:
@@ -235,7 +237,9 @@ class _StageMemory(NamedTuple):
         row_status = self.row_status
         return self.last.acceleration if row_status is None else lambda size, largest: row_status
 
-    def with_stage(self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion) -> _StageMemory:
+    def with_stage(
+        self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion, switching: Any
+    ) -> _StageMemory:
         """The memory after one more stage. Its row statuses overwrite those of the stage before, as a loop
         over the stages carries one array.
         """
@@ -243,21 +247,23 @@ class _StageMemory(NamedTuple):
         if row_status is not None and new is not None:
             row_status = fori_loop(0, new.shape[0], lambda i, kept: kept.set(i, new[i]), row_status)
         status = worst_status([self.status, found.status])
-        return _StageMemory(
-            stage, row_status, status, worst_solver_status([self.solver, motion.solver_status])
-        )
+        solver = worst_solver_status([self.solver, motion.solver_status])
+        changes = None if switching is None else logical_or(self.switching, switching)
+        return _StageMemory(stage, row_status, status, solver, changes)
 
 
 def _integrated(
     s: StepSettings, state: State, control: Any, t: Any, h: Any, warm_start: Any, evaluation: Evaluation,
-    modes: SlidingModes | None = None,
+    modes: SlidingModes | None = None, at_start: Any = True,
 ) -> tuple[StepResult, FrictionState | None]:  # fmt: skip
     """The state after the time h [s] by the integration method, with the worst status of all stages; and what
-    Coulomb friction does at the beginning.
+    Coulomb friction does at the beginning. at_start: whether a step begins there.
 
-    The stages of a constrained mechanism, which are long, are traced as a loop, except where each is needed.
+    The stages of a constrained mechanism, which are long, are traced as a loop, except where the solution of
+    each is known or returned.
     """
-    unroll = evaluation.tangents or evaluation.switching
+    divided = modes is not None
+    unroll = not divided and (evaluation.tangents or evaluation.switching)
     stages: list[StateDerivative] = []  # all stages, or the first
 
     def derivative(
@@ -276,12 +282,15 @@ def _integrated(
             stages.append(found)
         motion = found.motion
         last = Stage(t + node.dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
-        if motion is None:
-            memory = _StageMemory(last)
-        elif memory is None:
-            memory = _StageMemory(last, found.row_status, found.status, motion.solver_status)
+        if motion is None or s.constraint_model is None:
+            return found.v_dot, found.z_dot, _StageMemory(last)
+        switching = None
+        if divided and evaluation.switching:
+            switching = stage_is_switching(s.constraint_model, motion, at_start)
+        if memory is None:
+            memory = _StageMemory(last, found.row_status, found.status, motion.solver_status, switching)
         else:
-            memory = memory.with_stage(last, found, motion)
+            memory = memory.with_stage(last, found, motion, switching)
         return found.v_dot, found.z_dot, memory
 
     space = state_space(s.mechanism)
@@ -291,7 +300,7 @@ def _integrated(
     result = StepResult(
         end, NONE if memory.status is None else memory.status, memory.row_status,
         CONVERGED if memory.solver is None else memory.solver, stages[0].motion,
-        [stage.motion for stage in stages if stage.motion is not None], memory.last,
+        [stage.motion for stage in stages if stage.motion is not None], memory.last, memory.switching,
     )  # fmt: skip
     return result, stages[0].friction
 
@@ -356,13 +365,12 @@ def _divided_at_stops(
 
     def substep(state: State, signs: Any, elapsed: Any, size: Any) -> TrialSubstep:
         modes = SlidingModes(signs, True, s.h)
-        end, friction = _integrated(s, state, control, t + elapsed, size, known, evaluation, modes)
+        begins = elapsed <= 0
+        end, friction = _integrated(s, state, control, t + elapsed, size, known, evaluation, modes, begins)
+        assert friction is not None
         signs = laws.released(signs, friction)
         return TrialSubstep(
-            end.state,
-            end.status,
-            signs,
-            lambda: divided_is_switching(model, end.motions, signs, elapsed <= 0),
+            end.state, end.status, signs, lambda: divided_is_switching(end.switching, friction, signs, begins)
         )
 
     if evaluation.tangents:

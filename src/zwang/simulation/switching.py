@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -29,7 +28,6 @@ from zwang.constraint.rows import Rows
 from zwang.constraint.rows_of_mechanism import constraint_rows
 from zwang.constraint.softness import LARGEST_CORRECTION_SPEED, PENETRATION_CORRECTION
 from zwang.dynamics.adhesion import adhesive_pairs
-from zwang.dynamics.gauss import GaussProblem
 from zwang.dynamics.ranges import clipped
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -50,9 +48,11 @@ from zwang.scalar import (
     where,
 )
 from zwang.simulation.applied_forces import activations, by_name, controls_by_name
+from zwang.simulation.constrained import ConstrainedSolution
 from zwang.simulation.constraint_stage import ConstrainedMotion, ConstraintModel
-from zwang.solver.hard_rows import is_near_change
+from zwang.solver.hard_rows import solve_hard_rows
 from zwang.solver.primal_cost import PrimalCost, RowBlock
+from zwang.solver.solution import Solution
 from zwang.solver.warm_start import status_code
 
 CLOSE = 1e-6  # [m, rad] of a distance, or relative to the accelerations in a row
@@ -67,7 +67,7 @@ def is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: An
     corrects: whether the distances of active hard contacts may have either sign. Only a penetration is
     corrected, so that the derivative by a distance of 0 is one-sided.
     """
-    changes = _stage_is_switching(model, motion, corrects)
+    changes = stage_is_switching(model, motion, corrects)
     if motion.friction is not None:
         changes = logical_or(changes, _breakaway_changes(model, motion.friction))
     return changes
@@ -101,10 +101,10 @@ def tendon_is_switching(mechanism: Mechanism, q: Any) -> Any:
     return span < CLOSE
 
 
-def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:
+def stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corrects: Any) -> Any:
     """`is_switching`, but for laws of Coulomb friction that start to slide."""
     rows = motion.found.rows
-    changes = _status_changes(motion.found.problem, rows, motion.a, model.step.size)
+    changes = _status_changes(motion.found, model.step.size)
     counts = [_active_count(model, motion, widening) for widening in (CLOSE, -CLOSE)]
     changes = logical_or(changes, not_equal(*counts))
     changes = logical_or(changes, _contacts_change(model, motion))
@@ -115,25 +115,21 @@ def _stage_is_switching(model: ConstraintModel, motion: ConstrainedMotion, corre
     return changes
 
 
-def divided_is_switching(
-    model: ConstraintModel, stages: Sequence[ConstrainedMotion], signs: Any, at_start: Any
-) -> Any:
+def divided_is_switching(of_stages: Any, friction: FrictionState, signs: Any, at_start: Any) -> Any:
     """Whether the derivatives of a part of a step are one-sided, where laws of Coulomb friction have these
     signs (m,) of their sliding speeds.
 
-    at_start: whether the step begins there. A law at rest then slides for a moment if its speed changes; it
-    must come back to rest.
+    of_stages: whether one of its stages is switching, see `stage_is_switching`. friction: at the beginning of
+    the part. at_start: whether the step begins there. A law at rest then slides for a moment if its speed
+    changes; it must come back to rest.
     """
-    found = reduce(logical_or, [_stage_is_switching(model, motion, at_start) for motion in stages])
-    friction, rests = stages[0].friction, [equal(s, 0) for s in signs]
-    assert friction is not None
-    leaves: Any = 0.0 > 1.0
+    rests, leaves = [equal(s, 0) for s in signs], 0.0 > 1.0
     for rest, u, force, bound in zip(rests, *friction[:3], strict=True):
         stays = logical_and(rest, absolute(force) < (1 - CLOSE) * bound)
         leaves = logical_or(leaves, logical_and(absolute(u) < CLOSE, logical_not(stays)))
     # where another law slides, its load depends on the side from which this one comes to rest
     mixed = logical_and(reduce(logical_or, rests), logical_not(reduce(logical_and, rests)))
-    return logical_or(found, logical_and(at_start, logical_or(leaves, mixed)))
+    return logical_or(of_stages, logical_and(at_start, logical_or(leaves, mixed)))
 
 
 def _breakaway_changes(model: ConstraintModel, friction: FrictionState) -> Any:
@@ -189,7 +185,7 @@ def is_at_an_end(share: Any, at_beginning: Any, at_end: Any, size: Any) -> Any:
     return logical_or(absolute(at_beginning) < CLOSE * size, ends)
 
 
-def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows, size: Any) -> Any:
+def impact_is_switching(context: RowContext, rows: Rows, solution: Solution, size: Any) -> Any:
     """Whether the status of a contact in an impact would change with its velocity, or other contacts or
     limits than the one that closes are closed so closely that a displacement could separate them.
 
@@ -200,7 +196,8 @@ def impact_is_switching(context: RowContext, problem: GaussProblem, rows: Rows, 
     for i in rows.indices("limit"):
         closed = closed + where(absolute(rows.position[i]) < CLOSE, 1.0, 0.0)
     several = closed > where(size > 0, 1.0, 0.0)
-    return logical_or(several, is_near_change(problem, rows, CLOSE))
+    assert solution.near_change is not None
+    return logical_or(several, solution.near_change(CLOSE))
 
 
 def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
@@ -245,15 +242,19 @@ def _contacts_change(model: ConstraintModel, motion: ConstrainedMotion) -> Any:
     return found
 
 
-def _status_changes(problem: GaussProblem, rows: Rows, a: np.ndarray, h: Any) -> Any:
+def _status_changes(found: ConstrainedSolution, h: Any) -> Any:
     """Whether the status of an active row would change with its residual; h [s]: the size of the step."""
+    problem, rows = found.problem, found.rows
     if _has_hard_inequality(rows):
-        return is_near_change(problem, rows, CLOSE, HARD_CLOSE, h)
+        # a coordinate reduction has solved another problem
+        near_change = found.solution.near_change or solve_hard_rows(problem, rows).near_change
+        assert near_change is not None
+        return near_change(CLOSE, HARD_CLOSE, h)
     if rows.any_hard:
         rows = rows.without_groups()
         rows = rows.select([i for i, hard in enumerate(rows.hard) if not hard])
     primal = PrimalCost(problem, rows)
-    residual = primal.residual(a)
+    residual = primal.residual(found.solution.acceleration)
 
     def compare(block: RowBlock, found: Any) -> Any:
         y = block.read(residual)

@@ -121,7 +121,7 @@ def solve_reduced(
         acceleration=a, force=scalar_array([force[i] for i in range(len(rows))]), row_force=None,
         dependent=reduction.dependent, inconsistent=reduction.inconsistent,
         converged=logical_and(found.converged, is_finite),
-        inaccurate=logical_or(found.failed, logical_not(is_finite)),
+        inaccurate=logical_or(found.failed, logical_not(is_finite)), near_change=None,
     )  # fmt: skip
 
 

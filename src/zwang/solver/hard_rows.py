@@ -110,7 +110,9 @@ def solve_hard_rows(
     solution = _solution(problem, rows, g, found)
     overfull = g.gathered.count > p.capacity
     converged = logical_and(solution.converged, logical_not(logical_or(undetermined, overfull)))
-    return solution._replace(converged=converged, undetermined=undetermined, overfull=overfull)
+    return solution._replace(
+        converged=converged, undetermined=undetermined, overfull=overfull, near_change=NearChange(g, found)
+    )
 
 
 def _has_friction(p: ContactProblem) -> Any:
@@ -118,26 +120,27 @@ def _has_friction(p: ContactProblem) -> Any:
     return fori_loop(0, p.count, lambda k, found: maximum(found, p.disc[k]), 0.0) > 0
 
 
-def is_near_change(
-    problem: GaussProblem, rows: Rows, close: float, displacement: float = 0.0, timestep: Any = 1.0
-) -> Any:
-    """Whether the derivative of the solution is one-sided, or not that of a unique acceleration, see
-    `hard_derivatives`.
-
-    close: the change of an acceleration, relative to its terms. displacement [m, rad]: the change of the
-    distance of a hard row, or [m/s, rad/s] of a speed for friction, and timestep [s]: within which a hard row
-    closes a distance or stops a speed; none for impacts.
+class NearChange(NamedTuple):
+    """The function of changes of a solution, whether they make its derivative one-sided, or whether it is not
+    that of a unique acceleration, see `hard_derivatives`.
     """
-    g = _gathered_problem(problem, rows)
-    p = g.contacts
-    found = solve_from_zero(p)
 
-    def change(k: Any, size: Any) -> Any:
-        """Of the normal acceleration of block k, whose terms have this size."""
-        own = displacement / timestep * where(p.lower[k] < 0, 1.0, 1 / timestep) * g.scale[p.width * k]
-        return close * size + where(g.gathered.R[p.width * k] > 0, 0.0, own)
+    problem: _GatheredProblem
+    forces: ContactForces
 
-    return logical_or(changes_status(p, found, change), is_ambiguous(p, found))
+    def __call__(self, close: float, displacement: float = 0.0, timestep: Any = 1.0) -> Any:
+        """close: the change of an acceleration, relative to its terms. displacement [m, rad]: the change of
+        the distance of a hard row, or [m/s, rad/s] of a speed for friction, and timestep [s]: within which a
+        hard row closes a distance or stops a speed; none for impacts.
+        """
+        g, p = self.problem, self.problem.contacts
+
+        def change(k: Any, size: Any) -> Any:
+            """Of the normal acceleration of block k, whose terms have this size."""
+            own = displacement / timestep * where(p.lower[k] < 0, 1.0, 1 / timestep) * g.scale[p.width * k]
+            return close * size + where(g.gathered.R[p.width * k] > 0, 0.0, own)
+
+        return logical_or(changes_status(p, self.forces, change), is_ambiguous(p, self.forces))
 
 
 def _gathered_problem(problem: GaussProblem, rows: Rows, step: StepForm | None = None) -> _GatheredProblem:

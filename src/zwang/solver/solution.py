@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class Solution(NamedTuple):
     terminated because rounding prevented further progress, before it reached its tolerance. undetermined:
     whether rigid friction admits no acceleration, or several ones, at a contact that slides or would have to;
     the solution has then not converged. overfull: whether more contacts are active than the solver has
-    memory for.
+    memory for. near_change: of a solution with hard inequalities, the function `hard_rows.NearChange`.
     """
 
     acceleration: np.ndarray
@@ -44,6 +45,7 @@ class Solution(NamedTuple):
     row_force: MutableArray | None = None
     undetermined: Any = False
     overfull: Any = False
+    near_change: Callable[..., Any] | None = None
 
     def force_of(self, i: Any) -> Any:
         """The force of row i, where the rows of groups follow the others."""
