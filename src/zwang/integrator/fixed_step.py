@@ -44,12 +44,14 @@ class StateSpace(NamedTuple):
 class StageNode(NamedTuple):
     """The place of a stage in its step.
 
-    dt [s]: the time after the beginning of the step. position_lag [s^2]: displaced by this times the
-    acceleration, the configuration of the stage is that of the motion at this time, to third order.
+    number: 0 for the first stage. dt [s]: the time after the beginning of the step. position_lag [s^2]:
+    displaced by this times the acceleration, the configuration of the stage is that of the motion at this
+    time, to third order.
     """
 
     dt: Any
     position_lag: Any = 0
+    number: Any = 0
 
 
 StateDerivativeFunction = Callable[[Any, Any, Any, StageNode, Any], tuple[Any, Any, Any]]
@@ -72,6 +74,7 @@ def semi_implicit_euler(
 
 FIRST_WEIGHT = 1 / 6
 LATER_STAGES = ((1 / 2, 1 / 3), (1 / 2, 1 / 3), (1, 1 / 6))  # time and weight
+RUNGE_KUTTA_STAGES = 1 + len(LATER_STAGES)
 POSITION_LAGS = 1 / 8, -1 / 8, 0.0  # c^2 / 2 - c b of the time c and that of the stage before, b
 
 
@@ -112,7 +115,7 @@ def _mean_slopes(
         dt, weight = stages[k, 0] * h, stages[k, 1]
         q = space.integrate(state.q, last.u_dot, dt)
         v, z = state.v + dt * last.v_dot, state.z + dt * last.z_dot
-        v_dot, z_dot, memory = derivative(q, v, z, StageNode(dt, lags[k] * h * h), memory)
+        v_dot, z_dot, memory = derivative(q, v, z, StageNode(dt, lags[k] * h * h, k + 1), memory)
         slopes = _Slopes(space.displacement_rate(dt * last.u_dot, v), v_dot, z_dot)
         return slopes, _Slopes(*(x + weight * y for x, y in zip(mean, slopes, strict=True))), memory
 

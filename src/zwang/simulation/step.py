@@ -43,7 +43,14 @@ from zwang.constraint.coulomb_friction import (
 )
 from zwang.constraint.rows import WarmStart
 from zwang.deprecation import renamed_attributes
-from zwang.integrator.fixed_step import StageNode, State, StateSpace, runge_kutta_4, semi_implicit_euler
+from zwang.integrator.fixed_step import (
+    RUNGE_KUTTA_STAGES,
+    StageNode,
+    State,
+    StateSpace,
+    runge_kutta_4,
+    semi_implicit_euler,
+)
 from zwang.integrator.stick_slip import SlidingSystem, TrialSubstep, step_with_stops
 from zwang.kinematics.configuration import displacement_rate, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
@@ -85,7 +92,7 @@ from zwang.simulation.sleeping import next_sleep
 from zwang.simulation.solver_status import CONVERGED, worst_solver_status
 from zwang.simulation.status import CONSTRAINT_VIOLATED, NONE, NOT_CONVERGED, status_if, worst_status
 from zwang.simulation.step_settings import StepSettings
-from zwang.simulation.switching import divided_is_switching, stage_is_switching
+from zwang.simulation.switching import divided_is_switching, is_switching, stage_is_switching
 from zwang.solver.linearised import TO_BE_FOUND, KnownSolution, KnownSolutions
 
 STEPPERS = {
@@ -119,11 +126,11 @@ class StepResult(NamedTuple):
 
     status: NONE if the state is valid, see `simulation.status`. row_status: None for solvers without a
     warm start. solver_status: the worst one of all stages, see `simulation.solver_status`. motion: the
-    constrained motion at the beginning of the step, None for an unconstrained mechanism. motions: the
-    constrained motions of all stages, where the step is not divided; only of the first one where neither
-    tangents nor switching are asked for, see `Evaluation`. last_stage: that
-    of the last state derivative; None if the step is divided at impacts or stops. switching: of a step that
-    is divided at impacts, see `Evaluation`. impacts: the log of the impacts and stops, if it is asked for.
+    constrained motion at the beginning of the step, None for an unconstrained mechanism. last_stage: that
+    of the last state derivative; None if the step is divided at impacts or stops. switching: see
+    `Evaluation`; None for an unconstrained mechanism. accelerations (stages nv,): those of all stages, where
+    switching is asked for and the step is not divided. impacts: the log of the impacts and stops, if it is
+    asked for.
     """
 
     state: State
@@ -131,9 +138,9 @@ class StepResult(NamedTuple):
     row_status: MutableArray | None = None
     solver_status: Any = CONVERGED
     motion: ConstrainedMotion | None = None
-    motions: Sequence[ConstrainedMotion] = ()
     last_stage: Stage | None = None
     switching: Any = None
+    accelerations: Sequence[Any] = ()
     sleep: np.ndarray | None = None
     impacts: MutableArray | None = None
 
@@ -221,8 +228,8 @@ def step(
 
 class _StageMemory(NamedTuple):
     """What the stages of a step hand on, see `integrator.fixed_step`: the last one, its row statuses, and the
-    worst statuses of all so far; these are None for an unconstrained mechanism. switching: whether one of
-    them is switching, of a step with sliding modes; None where this is not to be found out.
+    worst statuses of all so far; these are None for an unconstrained mechanism. switching, accelerations: as
+    in `StepResult`, so far.
     """
 
     last: Stage
@@ -230,6 +237,7 @@ class _StageMemory(NamedTuple):
     status: Any = None
     solver: Any = None
     switching: Any = None
+    accelerations: MutableArray | None = None
 
     @property
     def warm_start(self) -> Any:
@@ -237,19 +245,26 @@ class _StageMemory(NamedTuple):
         row_status = self.row_status
         return self.last.acceleration if row_status is None else lambda size, largest: row_status
 
-    def with_stage(
-        self, stage: Stage, found: StateDerivative, motion: ConstrainedMotion, switching: Any
-    ) -> _StageMemory:
+    def with_stage(self, new: _StageMemory) -> _StageMemory:
         """The memory after one more stage. Its row statuses overwrite those of the stage before, as a loop
         over the stages carries one array.
         """
-        row_status, new = self.row_status, found.row_status
-        if row_status is not None and new is not None:
-            row_status = fori_loop(0, new.shape[0], lambda i, kept: kept.set(i, new[i]), row_status)
-        status = worst_status([self.status, found.status])
-        solver = worst_solver_status([self.solver, motion.solver_status])
-        changes = None if switching is None else logical_or(self.switching, switching)
-        return _StageMemory(stage, row_status, status, solver, changes)
+        row_status, found = self.row_status, new.row_status
+        if row_status is not None and found is not None:
+            row_status = fori_loop(0, found.shape[0], lambda i, kept: kept.set(i, found[i]), row_status)
+        status = worst_status([self.status, new.status])
+        solver = worst_solver_status([self.solver, new.solver])
+        switching = None if new.switching is None else logical_or(self.switching, new.switching)
+        return _StageMemory(new.last, row_status, status, solver, switching, self.accelerations)
+
+    def with_acceleration(self, number: Any, a: np.ndarray) -> _StageMemory:
+        """The memory with the acceleration (nv,) of a stage, if accelerations are kept."""
+        kept = self.accelerations
+        if kept is None:
+            return self
+        for i, x in enumerate(a):
+            kept = kept.set(len(a) * number + i, x)
+        return self._replace(accelerations=kept)
 
 
 def _integrated(
@@ -259,50 +274,52 @@ def _integrated(
     """The state after the time h [s] by the integration method, with the worst status of all stages; and what
     Coulomb friction does at the beginning. at_start: whether a step begins there.
 
-    The stages of a constrained mechanism, which are long, are traced as a loop, except where the solution of
-    each is known or returned.
+    The stages of a constrained mechanism, which are long, are traced as a loop, except where their solutions
+    are known: derivatives run slower in a loop, and reverse mode has no adjoint of its contacts.
     """
-    divided = modes is not None
-    unroll = not divided and (evaluation.tangents or evaluation.switching)
-    stages: list[StateDerivative] = []  # all stages, or the first
+    model, changes = s.constraint_model, is_switching if modes is None else stage_is_switching
+    first: list[StateDerivative] = []
 
     def derivative(
         q: Any, v: Any, z: Any, node: StageNode, memory: _StageMemory | None
     ) -> tuple[Any, Any, _StageMemory]:
         """Stages 1 to 9 at a node; the solver's initial guess is the preceding solution."""
         if isinstance(warm_start, KnownSolutions):
-            guess: Any = warm_start.of_stage(len(stages))
+            guess: Any = warm_start.of_stage(node.number)
         elif isinstance(warm_start, KnownSolution) or memory is None:
             guess = warm_start
         else:
             guess = memory.warm_start
         lag = node.position_lag
         found = state_derivative(s, q, v, z, control, t + node.dt, guess, modes=modes, position_lag=lag)
-        if unroll or memory is None:
-            stages.append(found)
         motion = found.motion
         last = Stage(t + node.dt, State(q, v, z), np.zeros(0) if motion is None else motion.a)
-        if motion is None or s.constraint_model is None:
-            return found.v_dot, found.z_dot, _StageMemory(last)
-        switching = None
-        if divided and evaluation.switching:
-            switching = stage_is_switching(s.constraint_model, motion, at_start)
+        new = _StageMemory(last)
+        if motion is not None and model is not None:
+            switching = changes(model, motion, at_start) if evaluation.switching else None
+            new = _StageMemory(last, found.row_status, found.status, motion.solver_status, switching)
         if memory is None:
-            memory = _StageMemory(last, found.row_status, found.status, motion.solver_status, switching)
-        else:
-            memory = memory.with_stage(last, found, motion, switching)
-        return found.v_dot, found.z_dot, memory
+            first.append(found)
+            if evaluation.switching and modes is None and motion is not None:
+                stages = RUNGE_KUTTA_STAGES if s.integrator in MULTISTAGE else 1
+                new = new._replace(accelerations=zeros(stages * len(motion.a)))
+        elif motion is not None:
+            new = memory.with_stage(new)
+        return found.v_dot, found.z_dot, new.with_acceleration(node.number, last.acceleration)
 
     space = state_space(s.mechanism)
-    if unroll or s.constraint_model is not None:
-        space = space._replace(unroll=unroll)
+    if model is not None:
+        space = space._replace(unroll=isinstance(warm_start, KnownSolutions))
+    elif evaluation.tangents or evaluation.switching:
+        space = space._replace(unroll=True)
     end, memory = STEPPERS[s.integrator](derivative, space, state, h)
+    kept = memory.accelerations
     result = StepResult(
         end, NONE if memory.status is None else memory.status, memory.row_status,
-        CONVERGED if memory.solver is None else memory.solver, stages[0].motion,
-        [stage.motion for stage in stages if stage.motion is not None], memory.last, memory.switching,
+        CONVERGED if memory.solver is None else memory.solver, first[0].motion, memory.last,
+        memory.switching, () if kept is None else [kept[i] for i in range(*kept.shape)],
     )  # fmt: skip
-    return result, stages[0].friction
+    return result, first[0].friction
 
 
 def _with_impacts(

@@ -230,7 +230,7 @@ def _checked(tree: Tree, after: StepResult, control: Any, with_stage: bool) -> S
     out_of_bounds = status_if(logical_not(in_bounds(tree, after.state)), OUT_OF_BOUNDS)
     last = _last_stage(after) if with_stage else None
     status = worst_status([after.status, invalid, out_of_bounds])
-    return after._replace(status=status, motion=None, motions=(), last_stage=last)
+    return after._replace(status=status, motion=None, last_stage=last)
 
 
 def _valid_or_nan(after: StepResult) -> dict[str, Any]:

@@ -11,7 +11,6 @@ Walther, Evaluating Derivatives (2008), Section 15.1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,15 +26,18 @@ from zwang.solver.warm_start import decode_status, encode_status
 
 
 class KnownSolutions(NamedTuple):
-    """The accelerations (nv,) that solve the problems of a step, in the order of its stages; none where
-    nothing constrains the motion.
+    """The accelerations (stages nv,) that solve the problems of a step, in the order of its stages; empty
+    where nothing constrains the motion.
     """
 
-    accelerations: Sequence[np.ndarray]
+    accelerations: np.ndarray
+    nv: int
 
     def of_stage(self, k: int) -> KnownSolution | None:
         """The solution of stage k."""
-        return KnownSolution(self.accelerations[k]) if len(self.accelerations) else None
+        if not len(self.accelerations):
+            return None
+        return KnownSolution(self.accelerations[k * self.nv : (k + 1) * self.nv])
 
 
 class KnownSolution(NamedTuple):

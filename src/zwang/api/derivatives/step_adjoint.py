@@ -179,7 +179,7 @@ def displaced_step(m: Mechanism, options: tuple[float, str], values: Values) -> 
     if coulomb_frictions(m):
         raise TraceError(f"the laws of Coulomb friction of mechanism {m.name!r} have no reverse mode")
     found = values[ACCELERATION]
-    known = KnownSolutions(np.split(found, len(found) // m.nv) if len(found) else [])
+    known = KnownSolutions(found, m.nv)
     settings = settings_of(m, *options)
     after = step(settings, _displaced(m, values), values["control"], time_of(values), known).state
     return np.concatenate([_in_tangent_space(m, after.q), after.v, after.z])

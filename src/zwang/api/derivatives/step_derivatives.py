@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -262,6 +261,7 @@ def step_solution(
     carried: see `CarriedState`, in a rollout. Raises SimulationError for a rollout in which bodies may sleep.
     """
     before, control, t = state_of(values), values["control"], time_of(values)
+    model = settings.constraint_model
     if carried is not None and settings.sleep is not None:
         raise SimulationError(
             f"mechanism {settings.mechanism.name!r} has bodies that may sleep, so that its motion has no "
@@ -269,26 +269,24 @@ def step_solution(
         )
     if integrator in STATE_DERIVATIVES:
         rate = state_derivative(settings, *before, control, 0 if t is None else t)
-        motions = [] if rate.motion is None else [rate.motion]
-        after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status, motions=motions)
+        after = StepResult(State(before.v, rate.v_dot, rate.z_dot), rate.status)
+        if rate.motion is not None and model is not None:
+            switching = is_switching(model, rate.motion)
+            after = after._replace(switching=switching, accelerations=rate.motion.a)
     else:
         warm_start = None if carried is None else carried.warm_start
         after = step(settings, before, control, t, warm_start, switching=True)
         if carried is not None and after.row_status is not None:
             carried.keep(after.row_status)
-    state, found = _valid(after), [motion.a for motion in after.motions]
+    state = _valid(after)
     switching = logical_or(
         muscle_is_switching(settings.mechanism, before.z, control),
         tendon_is_switching(settings.mechanism, before.q),
     )
     if after.switching is not None:
         switching = logical_or(switching, after.switching)
-    if settings.constraint_model is not None:
-        model = settings.constraint_model
-        switching = reduce(logical_or, [is_switching(model, motion) for motion in after.motions], switching)
-    acceleration = np.concatenate(found) if found else np.zeros(0)
     return {
-        "q": state.q, "v": state.v, "activation": state.z, ACCELERATION: acceleration,
+        "q": state.q, "v": state.v, "activation": state.z, ACCELERATION: np.array(after.accelerations),
         "switching": np.array([where(switching, 1.0, 0.0)]),
     }  # fmt: skip
 
@@ -323,7 +321,7 @@ def step_tangents(
         return settings_of(mechanism.subs(moved) if moved else mechanism, h, integrator)
 
     found = values[ACCELERATION]
-    known = KnownSolutions(np.split(found, len(found) // mechanism.nv) if len(found) else [])
+    known = KnownSolutions(found, mechanism.nv)
     at = (settings, state_of(values), values["control"], t, known, Direction(*of_state))
     if name == "sensor_tangent":
         return sensor_tangent(*at)
