@@ -343,3 +343,17 @@ def test_the_symbolic_axis_of_a_disc_is_divided_by_its_length(length):
 
     found = rolled((0, sp.Symbol("s"), 0), s=length)
     np.testing.assert_allclose(found, rolled((0, 1, 0)), atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e6])
+def test_the_classification_does_not_depend_on_the_size_of_coefficients(size):
+    """dx + c z dy = 0 is nonholonomic for every c other than 0, and d(x + c z y) = 0 holonomic."""
+    slides = [zw.Prismatic(n, axis=a) for n, a in zip("xyz", np.eye(3, dtype=int).tolist(), strict=True)]
+    point = zw.Mechanism("point", [zw.Body("p", tuple(slides), mass=1)])
+    y, z = sp.symbols("y z")
+    for factor in (1e-12, 1e6):
+        twisted = zw.Pfaffian("c", {"x": factor, "y": factor * size * z})
+        exact = zw.Pfaffian("c", {"x": factor, "y": factor * size * z, "z": factor * size * y})
+        found = [zw.classify(point.replace(constraints=[c])) for c in (twisted, exact)]
+        assert [c.holonomic for c in found] == [False, True]
+        assert [c.reachable_dimension for c in found] == [3, 2]

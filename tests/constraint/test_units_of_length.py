@@ -202,3 +202,46 @@ def test_assembly_is_the_same_at_any_distance_from_the_origin():
     q = np.array(m.neutral, dtype=float)
     q[[2, 9]] = 101.3, 101.0
     assert zw.assemble(m, q)[0][[2, 9]] == pytest.approx(101.15)
+
+
+def particle(constraint, home=(0, 0, 0), mass=1):
+    slides = [zw.Prismatic(n, axis=a) for n, a in zip("xyz", np.eye(3, dtype=int).tolist(), strict=True)]
+    return zw.Mechanism(
+        "particle", [zw.Body("p", tuple(slides), mass=mass)], home=home, gravity=(0, 0, -9.81),
+        constraints=[constraint],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", [1e-15, 1e-9, 1e8])
+def test_a_factor_of_a_formula_has_no_effect_on_equations(factor):
+    """A particle on the plane z = x falls with half of gravity, and has two degrees of freedom."""
+    x, z, k = sp.symbols("x z k")
+    m = particle(zw.Holonomic("slope", factor * (z - x)))
+    e = zw.equations(m)
+    assert [s.name for s in e.speeds] == ["y_dot", "z_dot"] and zw.classify(m).degrees_of_freedom == 2
+    M, r = e.evaluate({"x": 0.1, "y": 0.2, "z": 0.1, "y_dot": 0.3, "z_dot": 0.4})
+    np.testing.assert_allclose(np.linalg.solve(M, r.ravel()), [0, -9.81 / 2], rtol=0, atol=1e-12)
+    assert zw.equations(m, ["x", "y"]).speeds.rows == 2
+    # on a spring, with omega^2 = k / (2 m)
+    model = zw.linearize(
+        m.replace(forces=[zw.Spring("x", k)]), [0, 0, 0], [0, 0, 0], states=["x", "y", "x_dot", "y_dot"]
+    )
+    A = sp.Matrix(model.A).subs(list(reversed(model.definitions)))
+    assert float(A[2, 0].subs(k, 3.0)) == pytest.approx(-1.5)
+
+
+@pytest.mark.parametrize("radius", [1e-9, 0.05, 1e3])
+def test_default_velocities_are_those_that_determine_all_others_at_home(radius):
+    """Of a spherical pendulum: the two across the rod, in which it accelerates by gravity alone."""
+    x, y, z = sp.symbols("x y z")
+    rod = zw.Distance("rod", ("p", (0, 0, 0)), ("world", (0, 0, 0)), radius)
+    sphere = zw.Holonomic("sphere", x**2 + y**2 + z**2 - radius**2)
+    for axis, across in ((0, ["y_dot", "z_dot"]), (2, ["x_dot", "y_dot"])):
+        home = tuple(radius * (k == axis) for k in range(3))
+        for constraint in (rod, sphere):
+            e = zw.equations(particle(constraint, home))
+            assert [s.name for s in e.speeds] == across
+            at_rest = {**dict(zip("xyz", home, strict=True)), "x_dot": 0, "y_dot": 0, "z_dot": 0}
+            M, r = e.evaluate(at_rest)
+            expected = [-9.81 if name == "z_dot" else 0 for name in across]
+            np.testing.assert_allclose(np.linalg.solve(M, r.ravel()), expected, rtol=0, atol=1e-9)

@@ -27,6 +27,18 @@ def row_sizes(mechanism: Mechanism, constraints: Iterable[Any], A: Any) -> list[
     scale of a weld; the largest length of the mechanism for lengths; for couplings and formulas the change by
     such displacements, and, where their derivative vanishes, the square of that length, or 1 if it is less.
     """
+    return _sizes(mechanism, constraints, A, minimum(1, largest_length(mechanism) ** 2))
+
+
+def row_changes(mechanism: Mechanism, constraints: Iterable[Any], A: Any) -> list[Any]:
+    """The sizes (k,) of these rows as by `row_sizes`, but of couplings and formulas the change by large
+    displacements alone: in proportion to a factor of the formula, however small.
+    """
+    return _sizes(mechanism, constraints, A, 0)
+
+
+def _sizes(mechanism: Mechanism, constraints: Iterable[Any], A: Any, least: Any) -> list[Any]:
+    """The sizes (k,) of rows. least: is added to those of couplings and formulas."""
     largest, displacements = largest_length(mechanism), displacement_sizes(mechanism)
     sizes: list[Any] = []
     for c, rows in _by_constraint(constraints, A):
@@ -37,7 +49,7 @@ def row_sizes(mechanism: Mechanism, constraints: Iterable[Any], A: Any) -> list[
             continue
         for row in rows:
             change = sum((absolute(x) * s for x, s in zip(row, displacements, strict=True)), start=0)
-            sizes.append(change + minimum(1, largest * largest))
+            sizes.append(change + least)
     return sizes
 
 

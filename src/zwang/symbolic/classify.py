@@ -22,14 +22,22 @@ from zwang.constraint.hard import depends_on_time, hard_constraints, velocity_le
 from zwang.deprecation import renamed_attributes
 from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import configuration_rate, velocities_of_rate
+from zwang.mechanism.lengths import displacement_sizes, largest_length, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.constraint_agreement import check_agreement
 from zwang.symbolic.elimination import pivots, solve_exactly
-from zwang.symbolic.numeric_probe import TIME, independent_columns, independent_rows, numeric_probe
+from zwang.symbolic.numeric_probe import (
+    TIME,
+    independent_columns,
+    independent_rows,
+    numeric_probe,
+    relative_rows,
+    row_sizes_near,
+)
 from zwang.symbolic.vanishing_gradients import check_gradients
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-10  # of brackets, without unit; rounding errors of nested ones are up to 1e-12
 VectorFields = Callable[[Any], np.ndarray]
 NestedFields = Callable[..., np.ndarray]  # of x and the depth of the dual numbers that x may consist of
 Pairs = list[tuple[int, int]]
@@ -112,14 +120,15 @@ def classify(mechanism: Mechanism) -> Classification:
     check_agreement(mechanism, probe)
     at = np.array([*q, TIME])
     hard = hard_constraints(numbers)
-    closure = _closure(_allowed(numbers, at, partial(_rows, numbers, hard)), at, numbers.nv)
+    closure = _closure(_allowed(numbers, at, _rows_of(numbers, hard)), at, numbers)
     kinds: dict[str, ConstraintClassification] = {}
     rows_before = np.zeros((0, numbers.nv))
     for c in hard:
-        rows = _floats(_rows(numbers, [c], at))
-        rows_so_far = np.concatenate([rows_before, rows[:, :-1]])
+        rows_of_c = _rows_of(numbers, [c])
+        rows = _floats(rows_of_c(at))
+        rows_so_far = np.concatenate([rows_before, _without_unit(numbers, rows)])
         gained = len(independent_rows(rows_so_far)) - len(independent_rows(rows_before))
-        own = _allowed(numbers, at, partial(_rows, numbers, [c]))
+        own = _allowed(numbers, at, rows_of_c)
         integrable = _is_involutive(own, rows, numbers, at)
         with_others = _annihilates(rows, numbers, at, closure)
         kinds[c.name] = ConstraintClassification(c.name, len(rows), gained, integrable, with_others)
@@ -129,10 +138,20 @@ def classify(mechanism: Mechanism) -> Classification:
     return Classification(numbers.nv, degrees_of_freedom, closure.shape[1] - 1, rheonomic, kinds)
 
 
-def _rows(numbers: Mechanism, constraints: Sequence[Any], x: Any) -> np.ndarray:
-    """(A, a) (k, nv + 1) of constraints at x = (q, t)."""
-    A, a, _ = velocity_level_rows_at(numbers, x[:-1], x[-1], constraints)
-    return np.concatenate([A, a[:, None]], axis=1)
+def _rows_of(numbers: Mechanism, constraints: Sequence[Any]) -> VectorFields:
+    """A function x = (q, t) -> (A, a) (k, nv + 1) of constraints, relative to the sizes of their rows."""
+    sizes = row_sizes_near(numbers, constraints)
+
+    def rows(x: Any) -> np.ndarray:
+        A, a, _ = velocity_level_rows_at(numbers, x[:-1], x[-1], constraints)
+        return np.concatenate([A, a[:, None]], axis=1) / sizes[:, None]
+
+    return rows
+
+
+def _without_unit(numbers: Mechanism, rows: np.ndarray) -> np.ndarray:
+    """A (k, nv) of rows (A, a), for displacements relative to large ones."""
+    return relative_rows(numbers, rows[:, :-1], np.ones(len(rows)))
 
 
 def _floats(x: Any) -> np.ndarray:
@@ -142,27 +161,27 @@ def _floats(x: Any) -> np.ndarray:
 def _annihilates(rows: np.ndarray, numbers: Mechanism, at: np.ndarray, fields: np.ndarray) -> bool:
     """Whether A v + a t_dot = 0 for the rates (q_dot, t_dot) in the columns of `fields`."""
     velocities = [[*velocities_of_rate(numbers.tree, at[:-1], x[:-1]), x[-1]] for x in fields.T]
-    along = rows @ _floats(velocities).reshape(fields.shape[1], rows.shape[1]).T
-    return float(np.abs(along).max(initial=0.0)) < TOLERANCE
+    V = _floats(velocities).reshape(fields.shape[1], rows.shape[1]).T
+    return bool((np.abs(rows @ V) < TOLERANCE * (1 + np.abs(rows) @ np.abs(V))).all())
 
 
 def _allowed(numbers: Mechanism, at: np.ndarray, rows: VectorFields) -> VectorFields:
     """A function (q, t) -> allowed rates (nq + 1, n + 1) of q and t, smooth near `at` by fixed pivots."""
-    near = _floats(rows(at))[:, :-1]
+    near = _without_unit(numbers, _floats(rows(at)))
     kept, free = independent_rows(near), independent_columns(near)
     if len(kept) + len(free) != numbers.nv:
         raise DescriptionError(
             f"the constraints of mechanism {numbers.name!r} are singular near its home configuration; "
             "give another `home`"
         )
-    unit = np.eye(numbers.nv, dtype=int)[free]
+    unit, sizes = np.eye(numbers.nv, dtype=int)[free], np.array(displacement_sizes(numbers), dtype=float)
     order = pivots(np.concatenate([near[kept], unit]))
 
     def field(x: Any) -> np.ndarray:
-        # (A, S) (V, v_0) = ((0, -a), (1, 0)) with the independent velocities S v
+        # (A, S) (V, v_0) = ((0, -a), (d, 0)) with the independent velocities S v, of large displacements d
         Aa = np.asarray(rows(x), dtype=object)[kept]
         right = np.zeros((numbers.nv, len(free) + 1), int).astype(object)
-        right[len(kept) :, :-1], right[: len(kept), -1] = np.eye(len(free), dtype=int), -Aa[:, -1]
+        right[len(kept) :, :-1], right[: len(kept), -1] = np.diag(sizes[free]), -Aa[:, -1]
         V = solve_exactly(np.concatenate([Aa[:, :-1], unit]), right, order)
         rates = [[*configuration_rate(numbers.tree, x[:-1], v), 0] for v in V.T]
         rates[-1][-1] = 1
@@ -191,27 +210,39 @@ def _pairs_of_fields(count: int) -> Pairs:
     return [(i, j) for j in range(count) for i in range(j)]
 
 
-def _closure(field: VectorFields, at: np.ndarray, nv: int) -> np.ndarray:
+def _closure(field: VectorFields, at: np.ndarray, numbers: Mechanism) -> np.ndarray:
     """A basis of the span of the fields, their brackets, the brackets of these with the fields, and so on,
     until the span no longer grows.
 
     Near a generic point, a bracket in the span of others is a combination of them with smooth coefficients,
     and so are its own brackets: only those that enlarge the span are bracketed again.
     """
+    sizes = np.ones(len(at))
+    sizes[[*translations(numbers.tree).values()]] = largest_length(numbers)
     found, newest = _floats(field(at)), _undifferentiated(field)
+    basis, _ = np.linalg.qr(found / sizes[:, None])
     count, pairs = found.shape[1], _pairs_of_fields(found.shape[1])
-    while found.shape[1] <= nv:
+    while found.shape[1] <= numbers.nv:
         brackets = _floats(_brackets(field, newest, pairs, at))
-        columns = np.concatenate(
-            [found, brackets / np.maximum(1.0, np.linalg.norm(brackets, axis=0))], axis=1
-        )
-        kept = [k - found.shape[1] for k in independent_rows(columns.T)[found.shape[1] :]]
+        basis, kept = _enlarged(basis, brackets / sizes[:, None])
         if not kept:
             break
-        found = np.concatenate([found, columns[:, [found.shape[1] + k for k in kept]]], axis=1)
+        found = np.concatenate([found, brackets[:, kept]], axis=1)
         newest = partial(_brackets, field, newest, [pairs[k] for k in kept])
         pairs = [(i, j) for i in range(count) for j in range(len(kept))]
     return found
+
+
+def _enlarged(basis: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """An orthonormal basis with the columns outside its span, and their numbers, by Gram-Schmidt."""
+    kept = []
+    for k, column in enumerate(columns.T):
+        rest = column - basis @ (basis.T @ column)
+        rest = rest - basis @ (basis.T @ rest)
+        if (size := np.linalg.norm(rest)) > TOLERANCE * (1 + np.linalg.norm(column)):
+            basis = np.concatenate([basis, rest[:, None] / size], axis=1)
+            kept.append(k)
+    return basis, kept
 
 
 def _is_involutive(field: VectorFields, rows: np.ndarray, numbers: Mechanism, at: np.ndarray) -> bool:

@@ -20,6 +20,8 @@ from zwang.symbolic.numeric_probe import (
     numeric_probe,
     random_configurations,
     rank,
+    relative_rows,
+    row_sizes_near,
 )
 
 CONSTANCY = 1e-9  # relative difference of coefficients that are constant
@@ -66,13 +68,13 @@ def _check_positions(numbers: Mechanism) -> None:
     constant coefficients, is a constant other than 0.
     """
     at = [_positions(numbers, q) for q in random_configurations(numbers)]
-    names, A, _, sizes = at[0]  # sizes at one configuration, as those of formulas depend on it
+    names, A, _, sizes, scale = at[0]  # sizes at one configuration, as those of formulas depend on it
     kept = independent_rows(A)
-    if any(rank(A[kept]) < len(kept) or rank(A) > len(kept) for _, A, _, _ in at):
+    if any(rank(A[kept]) < len(kept) or rank(A) > len(kept) for _, A, *_ in at):
         return
     for k in sorted({*range(len(A))} - {*kept}):
         found = []
-        for _, A, g, _ in at:
+        for _, A, g, *_ in at:
             c = np.linalg.lstsq(A[kept].T, A[k], rcond=None)[0]
             found.append([*c, (g[k] - c @ g[kept]) / sizes[k]])
         *first, constant = found[0]
@@ -83,15 +85,19 @@ def _check_positions(numbers: Mechanism) -> None:
             raise InconsistentConstraintsError(
                 f"the hard constraints {listed} of mechanism {numbers.name!r} contradict each other: no "
                 f"configuration satisfies them{f' at t = {TIME} s' * timed}, as a combination of their "
-                f"violations is {constant * sizes[k]:.3g} everywhere; remove one, or give one a softness"
+                f"violations is {constant * sizes[k] * scale[k]:.3g} everywhere; remove one, or give one a "
+                "softness"
             )
 
 
-def _positions(numbers: Mechanism, q: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Names, Jacobian (k, nv), violations (k,) and sizes (k,) of the holonomic rows at q."""
+def _positions(numbers: Mechanism, q: np.ndarray) -> tuple[list[str], *tuple[np.ndarray, ...]]:
+    """Names, Jacobian (k, nv), violations (k,) and tolerances (k,) of the holonomic rows at q, relative to
+    the sizes of the rows, and these sizes (k,).
+    """
     rows = all_velocity_level_rows(numbers, q, np.zeros(numbers.nv), TIME)
-    A = np.array(rows.A, dtype=float)
-    sizes = np.array(row_tolerances(numbers, hard_constraints(numbers), q, A), dtype=float)
+    A, scale = np.array(rows.A, dtype=float), row_sizes_near(numbers)
+    sizes = np.array(row_tolerances(numbers, hard_constraints(numbers), q, A), dtype=float) / scale
     kept = [i for i, r in enumerate(rows.position) if r is not None]
-    g = np.array([rows.position[i] for i in kept], dtype=float)
-    return [rows.names[i] for i in kept], A[kept], g, sizes[kept]
+    g = np.array([rows.position[i] for i in kept], dtype=float) / scale[kept]
+    names = [rows.names[i] for i in kept]
+    return names, relative_rows(numbers, A, scale)[kept], g, sizes[kept], scale[kept]

@@ -137,11 +137,11 @@ def equations(
     """Symbolic equations of motion mass_matrix * u_dot = right_hand_side, by the projection method.
 
     speeds: the independent velocities u, each the name of a joint velocity or a `PointSpeed`. By default all
-    velocities; with constraints, those for which the constraints are best conditioned near the home
-    configuration. method: "projection" (with the velocity transformation B, default), "gauss" (minimum of Z),
-    "newton_euler" or "lagrange"; all four give the same equations.
-    form: "expanded", "cse" (common subexpressions are named) or "auto" (default): expanded as long as it is
-    readable.
+    velocities; with constraints, those for which the constraints are best conditioned in the home
+    configuration, or near it if it is singular or cannot be closed. method: "projection" (with the velocity
+    transformation B, default), "gauss" (minimum of Z), "newton_euler" or "lagrange"; all four give the same
+    equations. form: "expanded", "cse" (common subexpressions are named) or "auto" (default): expanded as long
+    as it is readable.
 
     The force that a `NonIdeal` constraint prescribes contains a symbol N_NAME for the magnitude of the force
     of the constraint NAME, which is the norm of `multipliers[NAME]`. The force of `CoulombFriction` is that

@@ -26,7 +26,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activation_rate, activations, applied_forces
 from zwang.simulation.step_tangent import Direction, deviation_rate
 from zwang.symbolic.elimination import pivots, solve_exactly, solve_transposed
-from zwang.symbolic.numeric_probe import independent_rows
+from zwang.symbolic.numeric_probe import independent_rows, row_sizes_near
 
 
 class LinearisationState(NamedTuple):
@@ -72,9 +72,13 @@ def gradient_matrix(m: Mechanism, at: LinearisationState) -> tuple[np.ndarray, n
 
 def structure(numbers: Mechanism, at: LinearisationState, velocities: Any, states: Any) -> Structure:
     """The structure at a state in numbers. velocities, states: functions that choose independent entries of
-    v and x by null spaces, given A and G.
+    v and x by null spaces, given A and G, whose rows are relative to their sizes.
     """
     A, G = (np.asarray(x, dtype=float) for x in gradient_matrix(numbers, at))
+    sizes, position = row_sizes_near(numbers), all_velocity_level_rows(numbers, at.q, at.v, at.t).position
+    holonomic = [k for k, violation in enumerate(position) if violation is not None]
+    A = A / sizes[:, None]
+    G = G / np.concatenate([sizes[holonomic], sizes])[:, None]
     rows, gradient_rows = independent_rows(A), independent_rows(G)
     u, y = velocities(A), states(G)
     return Structure(

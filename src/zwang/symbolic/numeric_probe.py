@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
+from zwang.constraint.row_sizes import LENGTHS, row_changes
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
+from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.closed_rows import closed_rows
 from zwang.symbolic.expression_forms import mechanism_in_scalars
@@ -18,8 +21,11 @@ from zwang.symbolic.sympy_backend import substitute_in
 from zwang.symbolic.sympy_types import free_symbols_in
 
 RANK = 1e-9
+REGULAR = 1e-4  # singular values of the rows at home, below which it is almost singular
+TIE = 1e-6  # relative difference of pivots that are equal to rounding, of which the first is taken
 TIME = 0.37  # [s] at which constraints that depend on time are evaluated
 DISPLACEMENTS = (1.0, 0.6, -1.3)  # factors of the displacement from the home configuration
+ROUNDED = 1e-2  # of the change of a formula by its coordinates: the closure tolerance is above rounding
 ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 60, 0.3, 1e-13
 CONFIGURATIONS = 3  # in general position, at which rows are compared
 ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
@@ -70,8 +76,8 @@ def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[st
 
         numbers, t = kinematics_near(mechanism, value), rng.uniform(0.1, 0.9)
         displacement = np.array([rng.uniform(-0.4, 0.4) for _ in range(mechanism.nv)])
-        home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
-        start = integrate_configuration(numbers.tree, home, displacement).astype(float)
+        displacement *= _displacement_sizes(numbers)
+        start = integrate_configuration(numbers.tree, _home(numbers), displacement).astype(float)
         q = assembled(numbers, start, t)
         if q is not None:
             coordinates = dict(zip(mechanism.coordinate_names, map(float, q), strict=True))
@@ -81,12 +87,36 @@ def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[st
     return found
 
 
+def rows_at_home(probe: NumericProbe) -> np.ndarray:
+    """The rows, as by `numeric_rows`, by which velocities are chosen: at time 0 and home, closed exactly, if
+    the constraints are regular there, and otherwise those of the probe.
+    """
+    numbers, q = probe
+    rows = numeric_rows(numbers, q)
+    home = assembled(numbers, _home(numbers), 0.0) if len(rows) else None
+    if home is None:
+        return rows
+    at_home = numeric_rows(numbers, home, 0.0)
+    return at_home if np.linalg.matrix_rank(at_home, tol=REGULAR) == rank(rows) else rows
+
+
+def _home(numbers: Mechanism) -> np.ndarray:
+    return normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
+
+
+def _displacement_sizes(numbers: Mechanism) -> np.ndarray:
+    """The sizes (nv,) of large displacements, in proportion to the mechanism."""
+    return np.array(displacement_sizes(numbers), dtype=float)
+
+
 def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
     """The home configuration with a different displacement of each coordinate."""
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
+    sizes, slides = np.ones(len(q)), translations(numbers.tree)
+    sizes[[*slides.values()]] = _displacement_sizes(numbers)[[*slides]]
     for joint in numbers.joints:
         for k, part in zip(range(joint.q.start, joint.q.stop), joint.joint.coordinates, strict=True):
-            q[k] += 0.0 if part == "qw" else factor * (0.11 + 0.037 * ((7 * k) % 5))
+            q[k] += 0.0 if part == "qw" else factor * (0.11 + 0.037 * ((7 * k) % 5)) * sizes[k]
     return normalized_configuration(numbers.tree, q).astype(float)
 
 
@@ -95,43 +125,81 @@ def random_configurations(
 ) -> list[np.ndarray]:
     """Configurations in general position around one, by default home, which need not satisfy the constraints.
 
-    displacement: the largest one of a coordinate [m, rad].
+    displacement: the largest one of a coordinate, relative to the largest length of the mechanism, or in rad.
     """
-    rng, home = random.Random(0), centre
-    if home is None:
-        home = normalized_configuration(numbers.tree, np.array(numbers.home or numbers.neutral, dtype=float))
+    rng, home = random.Random(0), _home(numbers) if centre is None else centre
+    sizes = displacement * _displacement_sizes(numbers)
     return [
         integrate_configuration(
-            numbers.tree, home, displacement * np.array([rng.uniform(-1, 1) for _ in range(numbers.nv)])
+            numbers.tree, home, sizes * np.array([rng.uniform(-1, 1) for _ in range(numbers.nv)])
         ).astype(float)
         for _ in range(CONFIGURATIONS)
     ]
 
 
+def row_sizes_near(numbers: Mechanism, constraints: Sequence[Any] | None = None) -> np.ndarray:
+    """The sizes (k,) of the rows of constraints, by default of all hard ones: the median change by large
+    displacements at random configurations near home.
+
+    Relative to them ranks and violations depend neither on the unit of length nor on factors of formulas.
+    """
+    sizes: list[float] = []
+    for c in hard_constraints(numbers) if constraints is None else constraints:
+        if type(c) in LENGTHS:  # the same at all configurations
+            sizes += map(float, row_changes(numbers, [c], ()))
+            continue
+        found = []
+        for q in random_configurations(numbers):
+            A = np.asarray(velocity_level_rows_at(numbers, q, TIME, [c])[0], dtype=float)
+            found.append(np.array(row_changes(numbers, [c], A), dtype=float))
+        # without configurations where the row is zero or has no value
+        known = [x[np.isfinite(x) & (x > 0)] for x in np.array(found).T]
+        sizes += [float(np.median(x)) if len(x) else 1.0 for x in known]
+    return np.array(sizes)
+
+
 def assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray | None:
     """A configuration that satisfies the constraints, by Gauss-Newton from q; None if the iteration fails."""
+    with np.errstate(all="ignore"):  # formulas may have no derivative at home
+        return _assembled(numbers, q, t)
+
+
+def _assembled(numbers: Mechanism, q: np.ndarray, t: float) -> np.ndarray | None:
+    displacements, sizes = _displacement_sizes(numbers), row_sizes_near(numbers)
+    largest = LARGEST_STEP * np.maximum(displacements, 1.0)
+    slides = translations(numbers.tree)
     for _ in range(ASSEMBLY_ITERATIONS):
         A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, t))
         if not (np.isfinite(A).all() and np.isfinite(violation).all()):
             return None
-        if np.abs(violation).max(initial=0.0) < CLOSURE_TOLERANCE:
+        rounded = ROUNDED * np.abs(A[:, [*slides]]) @ np.abs(q[[*slides.values()]])
+        if (np.abs(violation) < CLOSURE_TOLERANCE * (sizes + rounded)).all():
             return q
-        step = -np.linalg.pinv(A, rcond=1e-10) @ violation
-        size = np.abs(step).max()
-        step = step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
+        scaled = A * displacements / sizes[:, None]
+        step = -displacements * (np.linalg.pinv(scaled, rcond=1e-10) @ (violation / sizes))
+        step = step / max(1.0, (np.abs(step) / largest).max())
         q = integrate_configuration(numbers.tree, q, step).astype(float)
     return None
 
 
-def numeric_rows(numbers: Mechanism, q: np.ndarray) -> np.ndarray:
-    """A (k, nv) of all hard constraints, in numbers; see `closed_rows`."""
-    if not hard_constraints(numbers):
+def numeric_rows(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray:
+    """A (k, nv) of all hard constraints in numbers, relative to their sizes; see `closed_rows` and
+    `relative_rows`.
+    """
+    hard = hard_constraints(numbers)
+    if not hard:
         return np.zeros((0, numbers.nv))
-    return np.array(closed_rows(numbers, q, np.zeros(numbers.nv, int), TIME).A, dtype=float)
+    A = np.array(closed_rows(numbers, q, np.zeros(numbers.nv, int), t).A, dtype=float)
+    return relative_rows(numbers, A, row_sizes_near(numbers))
+
+
+def relative_rows(numbers: Mechanism, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Rows A (k, nv) of these sizes (k,), without unit: of displacements relative to large ones."""
+    return A * _displacement_sizes(numbers) / sizes[:, None]
 
 
 def rank(A: np.ndarray) -> int:
-    """The rank of A (k, nv)."""
+    """The rank of A (k, nv), whose rows are relative to their sizes."""
     return int(np.linalg.matrix_rank(A, tol=RANK * max(1.0, np.abs(A).max(initial=0)))) if A.size else 0
 
 
@@ -139,10 +207,12 @@ def independent_columns(A: np.ndarray) -> list[int]:
     """The independent velocities of A v = 0: the columns without a pivot by complete pivoting."""
     R = A.copy()
     dependent: list[int] = []
-    while R.size and np.abs(R).max() > RANK:
-        i, j = np.unravel_index(np.argmax(np.abs(R)), R.shape)
+    for _ in range(rank(A)):
+        largest = np.abs(R) >= (1 - TIE) * np.abs(R).max()
+        i, j = np.unravel_index(np.argmax(largest), R.shape)
         row = R[i] / R[i, j]
         R = np.delete(R - np.outer(R[:, j], row), i, axis=0)
+        R[:, j] = 0
         dependent.append(int(j))
     return [k for k in range(A.shape[1]) if k not in dependent]
 

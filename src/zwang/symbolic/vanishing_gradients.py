@@ -12,10 +12,10 @@ from zwang.errors import DescriptionError
 from zwang.kinematics.configuration import integrate_configuration
 from zwang.mechanism.constraints import Holonomic
 from zwang.mechanism.mechanism import Mechanism
-from zwang.symbolic.numeric_probe import TIME, NumericProbe, assembled, random_configurations
+from zwang.symbolic.numeric_probe import TIME, NumericProbe, assembled, random_configurations, relative_rows
 
 SMALL = 1e-2  # of a gradient relative to those at random configurations, below which it is examined
-DISPLACEMENT = 2e-4  # [m, rad] from a root, where the gradients are compared
+DISPLACEMENT = 2e-4  # from a root, relative to large ones, where the gradients are compared
 VANISHING = 3e-4  # of a gradient relative to that at the displacement; rounding moves a double root by 1e-8
 ITERATIONS = 40  # that reduce the distance to a double root by 1e12, and to a fourfold one by 1e5
 RANK = 1e-10  # singular values of dependent rows, relative to the largest
@@ -51,9 +51,9 @@ def check_gradients(probe: NumericProbe) -> None:
 
 
 def _gradients(numbers: Mechanism, q: np.ndarray, constraints: Sequence[Any]) -> np.ndarray:
-    """The lengths (k,) of the gradients of the rows of constraints."""
-    A = velocity_level_rows_at(numbers, q, TIME, constraints)[0]
-    return np.linalg.norm(np.asarray(A, dtype=float), axis=1)
+    """The lengths (k,) of the gradients of rows of constraints, for displacements relative to large ones."""
+    A = np.asarray(velocity_level_rows_at(numbers, q, TIME, constraints)[0], dtype=float)
+    return np.linalg.norm(relative_rows(numbers, A, np.ones(len(A))), axis=1)
 
 
 def _converged(numbers: Mechanism, q: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ from zwang.symbolic.numeric_probe import (
     independent_rows,
     numeric_rows,
     rank,
+    relative_rows,
+    rows_at_home,
     value_near,
 )
 
@@ -92,13 +94,11 @@ def chosen_velocities(
             "the mechanism is over-constrained and moves elsewhere, give a `home` there"
         )
     if speeds is None:
-        return [mechanism.speed_names[k] for k in independent_columns(A)]
+        return [mechanism.speed_names[k] for k in independent_columns(rows_at_home(probe))]
     if isinstance(speeds, str) or not isinstance(speeds, Sequence):
         raise DescriptionError(f"speeds is {speeds!r}; give a list of velocity names and PointSpeeds")
     chosen = [_checked(mechanism, s) for s in speeds]
-    S = np.array([velocity_row(numbers, s, q) for s in (_numeric(s) for s in chosen)], dtype=float).reshape(
-        -1, mechanism.nv
-    )
+    S = _numeric_velocity_rows(numbers, [_numeric(s) for s in chosen], q)
     constrained, total = rank(A), rank(np.concatenate([A, S]))
     free = mechanism.nv - constrained
     if len(chosen) != free:
@@ -106,12 +106,13 @@ def chosen_velocities(
             f"mechanism {mechanism.name!r} has {free} degrees of freedom ({mechanism.nv} velocities, "
             f"{constrained} independent constraint rows) but {len(chosen)} velocities were given; "
             f"give {free}, such as "
-            f"{[mechanism.speed_names[k] for k in independent_columns(A)]}"
+            f"{[mechanism.speed_names[k] for k in independent_columns(rows_at_home(probe))]}"
         )
     if total < mechanism.nv:
         raise DescriptionError(
             f"the velocities {[_name(s) for s in chosen]} are linearly dependent under the constraints; "
-            f"choose others, such as {[mechanism.speed_names[k] for k in independent_columns(A)]}"
+            "choose others, such as "
+            f"{[mechanism.speed_names[k] for k in independent_columns(rows_at_home(probe))]}"
         )
     return chosen
 
@@ -155,10 +156,7 @@ def velocity_reduction(
         return VelocityReduction(
             (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, [], partial(np.zeros_like, unit)
         )
-    K_near = np.concatenate(
-        [A_near[kept], *[velocity_row(numbers, s, q_near).reshape(1, -1) for s in speeds_near]]
-    ).astype(float)
-    order = pivots(K_near)
+    order = pivots(np.concatenate([A_near[kept], _numeric_velocity_rows(numbers, speeds_near, q_near)]))
     known = closed_rows(mechanism, q, np.zeros(nv, int), t)
     k, m = len(kept), len(speeds)
     S = _velocity_rows(mechanism, speeds, q)
@@ -178,6 +176,15 @@ def velocity_reduction(
     return VelocityReduction(
         names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, order, V_rate
     )
+
+
+def _numeric_velocity_rows(
+    numbers: Mechanism, speeds: Sequence[IndependentVelocity], q: np.ndarray
+) -> np.ndarray:
+    """S (m, nv) in numbers, relative to the largest entries of its rows; see `relative_rows`."""
+    S = relative_rows(numbers, _velocity_rows(numbers, speeds, q).astype(float), np.ones(len(speeds)))
+    largest = np.abs(S).max(axis=1, keepdims=True)
+    return S / np.where(largest > 0, largest, 1)
 
 
 def _velocity_rows(mechanism: Mechanism, speeds: Sequence[IndependentVelocity], q: Any) -> np.ndarray:
