@@ -224,3 +224,32 @@ def test_a_combination_that_holds_where_the_constraints_hold():
     assert "where the constraints hold" in str(found)
     equations[1] = sp.Eq(sp.Symbol("z_ddot"), -g - tension * r[2])
     assert [row.equal for row in zw.check_equations(bob, equations, ["x", "z"]).rows] == [True, False]
+
+
+@pytest.mark.parametrize("G", [6.674e-11, sp.Rational(6674, 10**30)])
+def test_terms_with_small_numbers_count_beside_an_eliminated_coordinate(G):
+    """Of a tethered satellite on the path z = x: 2 m x_ddot = u + 3 G M x / R^3."""
+    mass, M, R = sp.symbols("m M R", positive=True)
+    x, z, xdd, u = sp.symbols("x z x_ddot u")
+    gradient = 3 * G * M / R**3
+    slides = (zw.Prismatic("x", axis=(1, 0, 0)), zw.Prismatic("z", axis=(0, 0, 1)))
+    satellite = zw.Mechanism(
+        "satellite", [zw.Body("s", slides, mass=mass)], gravity=(0, 0, 0),
+        forces=[zw.Spring("x", -gradient), zw.Motor("u", "x")], constraints=[zw.Holonomic("path", z - x)],
+    )  # fmt: skip
+    for factor, correct in ((1, True), (0, False), (-1, False), (sp.Rational(2, 3), False)):
+        # z in place of x, as where the constraint eliminated one of them
+        for position in (x, z):
+            published = 2 * mass * xdd - factor * gradient * position - u
+            assert bool(zw.check_equations(satellite, [published], ["x"])) == correct
+
+
+def test_numbers_may_be_rounded_where_coordinates_are_eliminated():
+    """9.81 * 0.1 is not 0.981 in floats."""
+    th, x, thdd = sp.symbols("th x th_ddot")
+    bob = zw.Body("bob", zw.Revolute("th", axis=(0, 1, 0)), mass=0.3, com=(0, 0, -0.1))
+    follower = zw.Body("follower", zw.Prismatic("x", axis=(1, 0, 0)), mass=0.001)
+    m = zw.Mechanism("m", [bob, follower], gravity=(0, 0, -9.81), constraints=[zw.Holonomic("c", x - th)])
+    right = 0.004 * thdd + 0.2943 * sp.sin(x)
+    assert zw.check_equations(m, [right], ["th"])
+    assert not zw.check_equations(m, [right + 1e-9 * x], ["th"])

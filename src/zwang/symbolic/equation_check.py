@@ -29,14 +29,13 @@ from zwang.symbolic.cancellation import (
 )
 from zwang.symbolic.elimination import determinant
 from zwang.symbolic.equations import Equations, IndependentVelocities, equations
-from zwang.symbolic.expression_forms import float_value
 from zwang.symbolic.linear_combinations import (
     Combination,
     LinearCombinations,
     are_independent,
     random_states,
 )
-from zwang.symbolic.numeric_probe import constrained_configurations
+from zwang.symbolic.numeric_probe import constrained_configurations, refined
 from zwang.symbolic.polynomial import WIDTH, Polynomial, TooLargeError, readable
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in, matrix_entries, replaced
 
@@ -47,7 +46,8 @@ POINTS, DIGITS, FLOAT_DIGITS = (
 )  # states at which equations are evaluated, and the digits of exact ones and of floats
 FLOAT_TOLERANCE = 1e-12  # of a value relative to its terms, if it contains floats
 LARGEST_DENOMINATOR = 1000  # of a factor that is a number
-CONSTRAINED_TOLERANCE = 1e-9  # the same at states that satisfy constraints to rounding
+CONSTRAINED_POINTS = 4  # states that satisfy constraints
+CONSTRAINED_TOLERANCE = 1e-9  # of a value at states that satisfy constraints to rounding only
 Published = Sequence[Any] | sp.MatrixBase | sp.Eq
 
 
@@ -148,6 +148,9 @@ def check_equations(
     They are compared for all values of the coordinates. Where they differ, they are compared in numbers at
     random states near home that satisfy the hard constraints, as a paper may have eliminated a dependent
     coordinate, its velocity or the time: if they are equal there, `only_on_constraints` and the text say so.
+    Equations with floats, which may be rounded, are compared to 1e-12 of the coefficient of an acceleration
+    or of the other terms, and with exact numbers to 1e-30; where over-constrained loops close to rounding
+    only, to 1e-9.
     Raises DescriptionError if there are not as many equations as degrees of freedom, for objects that are not
     equations, and for symbols and functions that the mechanism does not have.
     """
@@ -315,25 +318,45 @@ class _Comparison:
         rows = [self._shown(x) for x in self._rows]
         every = {s for x in (*rows, *self._published) for s in free_symbols_in(x)}
         states = random_states(list(every), self._ring.units, POINTS)
+        return LinearCombinations(rows, self._derived.symbols.u_dot, states, DIGITS, self._tolerance)
+
+    @property
+    def _tolerance(self) -> float:
+        """Of equations in DIGITS digits, relative to their terms."""
+        rows = [self._shown(x) for x in self._rows]
         is_exact = not any(x.has(sp.Float) for x in (*rows, *self._published))
-        tolerance = 10.0 ** (10 - DIGITS) if is_exact else FLOAT_TOLERANCE
-        return LinearCombinations(rows, self._derived.symbols.u_dot, states, DIGITS, tolerance)
+        return 10.0 ** (10 - DIGITS) if is_exact else FLOAT_TOLERANCE
 
     @cached_property
     def _on_constraints(self) -> LinearCombinations:
-        """At random states that satisfy the hard constraints, or at none if fewer than POINTS are found."""
+        """At random states that satisfy the hard constraints, or at none if fewer than CONSTRAINED_POINTS are
+        found. They satisfy them in DIGITS digits, so that small terms count, except where constraints
+        contradict each other by rounding.
+        """
         derived = self._derived
         rows, s, rng = [self._shown(x) for x in self._rows], derived.symbols, random.Random(POINTS)
         has_constraints = bool(hard_constraints(derived.mechanism))
-        states = constrained_configurations(derived.mechanism, POINTS) if has_constraints else []
+        count = CONSTRAINED_POINTS
+        found = constrained_configurations(derived.mechanism, count) if has_constraints else []
+        if len(found) < count:
+            return LinearCombinations(rows, s.u_dot, [], FLOAT_DIGITS, CONSTRAINED_TOLERANCE)
+        exact = [x for values in found if (x := refined(derived.mechanism, values, DIGITS)) is not None]
+        states: list[dict[str, Any]] = [dict(x) for x in (exact if len(exact) == count else found)]
+        digits, tolerance = FLOAT_DIGITS, CONSTRAINED_TOLERANCE
+        if len(exact) == count:
+            digits, tolerance = DIGITS, self._tolerance
         velocities = [derived._form.show(x) for x in derived._reduction.v]
         for values in states:
             values |= {x.name: rng.uniform(0.5, 1.5) for x in s.force_magnitudes.values()}
             values |= {x.name: rng.uniform(-1.5, 1.5) for x in (*s.u, *s.inputs.values())}
             dependent = [(x.name, v) for x, v in zip(s.v, velocities, strict=True) if x not in s.u]
-            values |= {name: float_value(v, values) for name, v in dependent}
-        states = states if len(states) == POINTS else []
-        return LinearCombinations(rows, s.u_dot, states, FLOAT_DIGITS, CONSTRAINED_TOLERANCE)
+            values |= {name: _value(v, values, digits) for name, v in dependent}
+        return LinearCombinations(rows, s.u_dot, states, digits, tolerance)
+
+
+def _value(x: sp.Expr, known: dict[str, Any], digits: int) -> sp.Expr:
+    """The value of an expression, for values of its symbols by name."""
+    return sp.N(x.xreplace({s: sp.Float(known[s.name], digits) for s in free_symbols_in(x)}), digits)
 
 
 def _as_list(expressions: Published) -> list[Any]:

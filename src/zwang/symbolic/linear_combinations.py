@@ -19,6 +19,9 @@ import sympy as sp
 from zwang.symbolic.sympy_types import free_symbols_in
 
 ZERO = 1e-9  # of a coefficient, relative to the terms of the equation
+# of the tolerance: relative to all terms, for those that are 0 to rounding; with the others, coefficients of
+# accelerations and the remaining terms are compared each by itself, so that large ones do not hide small ones
+OF_ALL_TERMS = 1e-3
 Combination = tuple[complex, ...]
 """The coefficients of the derived rows in a published equation at one state."""
 Evaluation = tuple[list[sp.Symbol], Callable[..., Any]]
@@ -29,11 +32,12 @@ Evaluation = tuple[list[sp.Symbol], Callable[..., Any]]
 class _EquationValues:
     """An equation in numbers at a state.
 
-    line: (E, s) of E u_dot - s. value, size: at random accelerations, and the sum of the magnitudes of its
-    terms there.
+    line: (E, s) of E u_dot - s. sizes: for each of these numbers the sum of the magnitudes of its terms.
+    value, size: at random accelerations, and the sum of the magnitudes of its terms there.
     """
 
     line: list[Any]
+    sizes: list[Any]
     value: Any
     size: Any
 
@@ -86,20 +90,42 @@ class LinearCombinations:
                 return None  # a pole, a function without a value there, or dependent rows
             # accelerations that were not used in T also show whether the equation is linear in them
             parts = [(t * row.value, abs(t) * row.size) for t, row in zip(T, rows, strict=True)]
+            if not self._agree(published, rows, list(T)):
+                return None
             error = abs(published.value - sum(value for value, _ in parts))
             if not error <= self._tolerance * (published.size + sum(size for _, size in parts)):
                 return None
             small = ZERO * published.size
             return tuple(complex(t) if size > small else 0j for t, (_, size) in zip(T, parts, strict=True))
 
+    def _agree(self, published: _EquationValues, rows: list[_EquationValues], T: list[Any]) -> bool:
+        """Whether [E, s] = T [M, r] within the tolerance."""
+        everything, weights = [published, *rows], [1, *T]
+        sizes = [
+            sum(abs(t) * x.sizes[j] for t, x in zip(weights, everything, strict=True))
+            for j in range(len(published.line))
+        ]
+        return all(
+            abs(number - sum(t * row.line[j] for t, row in zip(T, rows, strict=True)))
+            <= self._tolerance * (sizes[j] + OF_ALL_TERMS * sum(sizes))
+            for j, number in enumerate(published.line)
+        )
+
     def _values(self, equation: Evaluation, state: Mapping[str, Any]) -> _EquationValues:
         symbols, terms = equation
         known = [_number(state[s.name], self._digits) for s in symbols]
         n = len(self._u_dot)
-        at_rest = sum(terms(*[0] * n, *known))
-        units = [sum(terms(*unit, *known)) for unit in np.eye(n, dtype=int).tolist()]
+        at_rest = terms(*[0] * n, *known)
+        # the terms of each acceleration, and those without
+        parts = [
+            [x - y for x, y in zip(terms(*unit, *known), at_rest, strict=True)]
+            for unit in np.eye(n, dtype=int).tolist()
+        ]
+        parts.append([-x for x in at_rest])
         values = terms(*self._accelerations, *known)
-        return _EquationValues([*(x - at_rest for x in units), -at_rest], sum(values), sum(map(abs, values)))
+        return _EquationValues(
+            [sum(x) for x in parts], [sum(map(abs, x)) for x in parts], sum(values), sum(map(abs, values))
+        )
 
     def _evaluation(self, equation: sp.Expr) -> Evaluation:
         symbols = sorted(free_symbols_in(equation).difference(self._u_dot), key=str)

@@ -27,6 +27,7 @@ TIME = 0.37  # [s] at which constraints that depend on time are evaluated
 DISPLACEMENTS = (1.0, 0.6, -1.3)  # factors of the displacement from the home configuration
 ROUNDED = 1e-2  # of the change of a formula by its coordinates: the closure tolerance is above rounding
 ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 60, 0.3, 1e-13
+REFINEMENTS, LOST_DIGITS = 6, 4  # of a configuration in many digits, and digits that rounding may take
 CONFIGURATIONS = 3  # in general position, at which rows are compared
 ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
 NumericProbe = tuple[Mechanism, np.ndarray]
@@ -56,7 +57,7 @@ def numeric_probe(mechanism: Mechanism) -> NumericProbe:
     return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
 
 
-def kinematics_near(mechanism: Mechanism, value: Callable[[sp.Expr], float] = value_near) -> Mechanism:
+def kinematics_near(mechanism: Mechanism, value: Callable[[sp.Expr], Any] = value_near) -> Mechanism:
     """The mechanism with numbers for its symbols and unit masses, which have no effect on the kinematics."""
     unit_masses = tuple(replace(body, mass=1, inertia=(1, 1, 1)) for body in mechanism.bodies)
     return mechanism_in_scalars(mechanism.replace(bodies=unit_masses), value)
@@ -85,6 +86,28 @@ def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[st
         if len(found) == count:
             break
     return found
+
+
+def refined(mechanism: Mechanism, values: dict[str, float], digits: int) -> dict[str, sp.Expr] | None:
+    """The values of `constrained_configurations`, with coordinates that satisfy the constraints to this
+    number of digits; None where these contradict each other by rounding, as over-constrained loops do.
+    """
+    known: dict[str, sp.Expr] = {name: sp.Float(x, digits) for name, x in values.items()}
+
+    def value(x: sp.Expr) -> sp.Expr:
+        return sp.N(substitute_in(x, {s: known[s.name] for s in free_symbols_in(x)}), digits)
+
+    numbers = kinematics_near(mechanism, value)
+    q = np.array([known[name] for name in mechanism.coordinate_names], dtype=object)
+    for _ in range(REFINEMENTS):
+        A, _, violation = velocity_level_rows_at(numbers, q, known["t"])
+        if all(abs(g) < 10.0 ** (LOST_DIGITS - digits) for g in violation):
+            coordinates = (sp.N(x, digits) for x in q)
+            return {**known, **dict(zip(mechanism.coordinate_names, coordinates, strict=True))}
+        # a step in floats is exact to the digits that are known already
+        step = -np.linalg.pinv(A.astype(float), rcond=1e-10) @ violation.astype(float)
+        q = integrate_configuration(numbers.tree, q, step)
+    return None
 
 
 def rows_at_home(probe: NumericProbe) -> np.ndarray:
