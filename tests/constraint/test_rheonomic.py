@@ -7,7 +7,7 @@ import sympy as sp
 import zwang as zw
 from tests.cases import case
 from tests.symbolic.machines import X, Y, Z
-from zwang.errors import SimulationError
+from zwang.errors import SimulationError, SolveError
 
 t = sp.Symbol("t", real=True)
 
@@ -100,3 +100,16 @@ def test_states_are_assembled_at_a_time():
 def test_a_step_of_a_rheonomic_constraint_requires_the_time():
     with pytest.raises(SimulationError, match="'rod' depends on the time"):
         zw.compile(bead_on_a_turning_rod(1.0, 2.0)).step([0.2, 0], [0, 0.4], [0, 0])
+
+
+def test_a_formula_without_a_derivative_at_a_time_is_told_with_the_time():
+    """sqrt(t^5) has the derivative 5 t^4 / (2 sqrt(t^5)), 0 / 0 at t = 0, and t^(5/2) has 5/2 t^(3/2)."""
+    z, t = sp.symbols("z t")
+    body = zw.Body("base", zw.Prismatic("z", axis=(0, 0, 1)), mass=1)
+    m = zw.Mechanism("driven", [body], constraints=[zw.Holonomic("drive", z - sp.sqrt(t**5))])
+    with pytest.raises(SolveError, match=r"'drive'.* at t = 0 s: .*another time.* powers of t"):
+        zw.assemble(m, [0])
+    _, v = zw.assemble(m, [0], time=0.25)
+    assert v[0] == pytest.approx(2.5 * 0.25**1.5)
+    powers = m.replace(constraints=[zw.Holonomic("drive", z - t ** sp.Rational(5, 2))])
+    assert zw.assemble(powers, [0])[1][0] == 0

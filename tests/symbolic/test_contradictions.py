@@ -136,3 +136,7 @@ def test_dependent_velocities_raise_as_in_numbers(form):
     for names in ((), ("B",), ("velocities",)):
         with pytest.raises(DependentVelocitiesError, match=r"x_dot of mechanism 'point' .* speeds="):
             e.evaluate({"x": 1, "y": 0, "x_dot": 0.0}, *names)
+        with pytest.raises(DependentVelocitiesError):  # a zero to rounding
+            e.evaluate({"x": np.sin(np.pi / 2), "y": np.cos(np.pi / 2), "x_dot": 0.0}, *names)
+    near = {"x": np.cos(1e-4), "y": np.sin(1e-4), "x_dot": 0.0}
+    assert e.evaluate(near)[0][0, 0] == pytest.approx(2 / np.sin(1e-4) ** 2)

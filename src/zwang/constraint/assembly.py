@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.constraint.hard import VelocityLevelRows, all_velocity_level_rows, hard_constraints
+from zwang.constraint.hard import (
+    VelocityLevelRows,
+    all_velocity_level_rows,
+    depends_on_time,
+    hard_constraints,
+)
 from zwang.constraint.row_sizes import row_tolerances
 from zwang.dynamics.crba import crba
 from zwang.errors import InconsistentConstraintsError, SolveError
@@ -68,10 +73,10 @@ def assemble_state(
     for _ in range(ITERATIONS):
         rows = _with_held_positions(_rows(mechanism, q, t), held.positions)
         violation, J, names = _position_violation(rows)
-        _check_finite(mechanism, q, names, np.column_stack([J, violation]))
+        _check_finite(mechanism, (q, t), names, np.column_stack([J, violation]))
         if (np.abs(violation) <= _tolerances(mechanism, q, rows)).all():
             rows = _with_held_speeds(_rows(mechanism, q, t), held)
-            return AssembledState(q, _admissible_velocities(mechanism, q, v, rows))
+            return AssembledState(q, _admissible_velocities(mechanism, (q, t), v, rows))
         # Gauss-Newton step dq = -J^+ g(q), of limited rotation, with translations relative to their sizes
         sizes = np.array(displacement_sizes(mechanism), dtype=float)
         step = -sizes * (np.linalg.pinv(J * sizes, rcond=RANK_TOLERANCE) @ violation)
@@ -90,15 +95,23 @@ def _rows(mechanism: Mechanism, q: np.ndarray, t: float) -> VelocityLevelRows:
         return all_velocity_level_rows(mechanism, q, np.zeros(mechanism.nv), t)
 
 
-def _check_finite(mechanism: Mechanism, q: np.ndarray, names: Sequence[str], rows: np.ndarray) -> None:
-    """Raises SolveError for the first of the rows (k, n) that is not finite, with its name."""
+def _check_finite(
+    mechanism: Mechanism, at: tuple[np.ndarray, float], names: Sequence[str], rows: np.ndarray
+) -> None:
+    """Raises SolveError for the first of the rows (k, n) at (q, t) that is not finite, with its name."""
+    q, t = at
+    timed = {c.name for c in hard_constraints(mechanism) if depends_on_time(c)}
     for name, row in zip(names, rows, strict=True):
         if not np.isfinite(row).all():
+            is_timed = name in timed
+            time = f" at t = {t:.6g} s" * is_timed
+            example = ", or a derivative of sqrt(t) at t = 0," * is_timed
+            remedy = " or at another time, or write the formula with powers of t" * is_timed
             raise SolveError(
                 f"the rows of constraint {name!r} of mechanism {mechanism.name!r} are not finite in the "
-                f"configuration ({_coordinate_text(mechanism, q)}): numbers overflow, or the constraint is "
-                "singular there, as the distance of two coincident points is; start from another "
-                "configuration"
+                f"configuration ({_coordinate_text(mechanism, q)}){time}: numbers overflow, or the "
+                f"constraint is singular there, as the distance of two coincident points{example} is; start "
+                f"from another configuration{remedy}"
             )
 
 
@@ -169,13 +182,14 @@ def _position_violation(rows: VelocityLevelRows) -> tuple[np.ndarray, np.ndarray
 
 
 def _admissible_velocities(
-    mechanism: Mechanism, q: np.ndarray, v: np.ndarray, rows: VelocityLevelRows
+    mechanism: Mechanism, at: tuple[np.ndarray, float], v: np.ndarray, rows: VelocityLevelRows
 ) -> np.ndarray:
-    """Projection of v onto A v + a = 0 in the metric of the mass matrix."""
+    """Projection of v onto A v + a = 0 at (q, t) in the metric of the mass matrix."""
     if not len(rows.A):
         return v
     A, a = np.asarray(rows.A, dtype=float), np.asarray(rows.a, dtype=float)
-    _check_finite(mechanism, q, rows.names, np.column_stack([A, a]))
+    _check_finite(mechanism, at, rows.names, np.column_stack([A, a]))
+    q, _ = at
     # v - M^-1 A^T (A M^-1 A^T)^+ (A v + a), with M = L L^T and A L^-T
     L = np.linalg.cholesky(np.asarray(crba(mechanism.tree, q), dtype=float))
     whitened = np.linalg.solve(L, A.T).T  # A L^-T

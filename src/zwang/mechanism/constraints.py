@@ -246,7 +246,8 @@ class Holonomic:
     """A holonomic constraint g(q, t) = 0, given by one expression or by several.
 
     Symbols with the name of a coordinate stand for it, and `t` for the time; all others are parameters. The
-    force is along the gradient, which must not vanish where the constraint holds: write z, not z**2.
+    force is along the gradient, which must not vanish where the constraint holds: write z, not z**2. A
+    formula that is 0, as where a parameter that multiplies it is 0, constrains nothing.
     """
 
     name: str
@@ -271,7 +272,8 @@ class Holonomic:
 class Pfaffian:
     """A velocity-level (Pfaffian) constraint A(q, t) v + rate(q, t) = 0, given by expressions.
 
-    coefficients: the elements of A by the name of the generalised velocity. Symbols are as in `Holonomic`.
+    coefficients: the elements of A by the name of the generalised velocity; where all are 0, and the rate
+    too, nothing is constrained. Symbols are as in `Holonomic`.
     """
 
     name: str

@@ -19,7 +19,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
 from zwang.dynamics.generalised_forces import spring_energy
-from zwang.errors import DependentVelocitiesError, SolveError, UnknownNameError
+from zwang.errors import DependentVelocitiesError, ParameterError, SolveError, UnknownNameError
 from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
@@ -28,12 +28,12 @@ from zwang.symbolic import derivation
 from zwang.symbolic.equation_symbols import EquationSymbols
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
 from zwang.symbolic.friction_equations import friction_forces
-from zwang.symbolic.numeric_probe import rank
 from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
 from zwang.symbolic.velocity_reduction import VelocityReduction
 from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
 
 Form = ExpandedForm | CSEForm
+SINGULAR = 1e-12  # singular values of rows of size 1, which rounding of a state gives to dependent ones
 
 
 @renamed_attributes(
@@ -324,15 +324,25 @@ class DerivedEquations:
                 raise UnknownNameError("array", name, arrays)
         known = {str(key): value for key, value in values.items()}
         found = tuple(self._form.values(arrays[name], known) for name in chosen)
-        if not all(np.isfinite(x).all() for x in found):
+        if not self._reduction.trivial:
             self._check_independence(known)
         return found
 
     def _check_independence(self, known: Mapping[str, Any]) -> None:
-        """Raises DependentVelocitiesError where A v = 0 and S v = 0 leave a velocity undetermined."""
+        """Raises DependentVelocitiesError where A v = 0 and S v = 0 leave a velocity undetermined, relative
+        to the largest entry in the rows of each constraint.
+        """
         e = self._reduction
-        K = self._form.values(np.concatenate([e.A, e.S]), known)
-        if np.isfinite(K).all() and rank(K) < K.shape[1]:
+        try:
+            K = self._form.values(np.concatenate([e.A, e.S]), known)
+        except ParameterError:  # some of its symbols cancel in what is evaluated
+            return
+        names = [*e.names, *range(len(e.S))]
+        largest = np.abs(K).max(axis=1)
+        sizes = np.array([largest[[x == name for x in names]].max() for name in names])
+        if not np.isfinite(K).all():
+            return
+        if np.linalg.matrix_rank(K / np.where(sizes > 0, sizes, 1)[:, None], tol=SINGULAR) < K.shape[1]:
             raise DependentVelocitiesError(
                 f"the independent velocities {', '.join(s.name for s in self.symbols.u)} of mechanism "
                 f"{self.mechanism.name!r} depend on each other, or are fixed by the constraints, in this "
