@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import butter, lfilter, sosfiltfilt
 
 import zwang as zw
 from zwang.identification.linear_estimation import CHUNK, estimate
@@ -71,3 +71,15 @@ def test_planned_and_measured_motions_have_the_same_condition_numbers():
     assert "is {:.3g}, and with its columns scaled to unit length {:.3g}.".format(*numbers) in str(
         zw.identify.report(fit)
     )
+
+
+def test_hubers_deviations_hold_for_errors_with_correlation_and_outliers():
+    """A mean of errors x_k = r x_(k-1) + e_k with outliers: the estimates scatter by these deviations."""
+    rng, r, trials = np.random.default_rng(0), 0.8, 100
+    noise = np.sqrt(1 - r**2) * rng.normal(size=(trials, 700))
+    x = np.asarray(lfilter([1], [1, -r], noise))[:, 100:]
+    x += (rng.random(x.shape) < 0.02) * 25 * rng.normal(size=x.shape)
+    W = np.ones((600, 1, 1))
+    found = [estimate(W, tau[:, None], "weighted", "huber", ("mean",)) for tau in x]
+    ratio = [float(e.beta[0]) / np.sqrt(e.covariance[0, 0]) for e in found]
+    assert 0.8 < np.sqrt(np.mean(np.square(ratio))) < 1.25  # of 100 standard normal numbers, +-0.07

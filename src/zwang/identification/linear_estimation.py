@@ -3,6 +3,7 @@
 The rows of all samples are whitened joint by joint. Errors of measured forces are correlated in time where
 data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
 autocorrelation time of the joint's residuals, T = 1 + 2 sum_k rho_k up to the first rho_k <= 0 (Sokal 1997).
+For Huber's loss rho_k is that of the clipped residuals psi, as outliers would hide the correlation of others.
 Sources: Swevers et al. (1997) for weighting by joint; Huber, Robust Statistics (1981), Section
 7.6; Golub, Van Loan, SIAM J. Numerical Analysis 17 (1980) 883 for total least squares; Demmel et al., SIAM J.
 Scientific Computing 34 (2012) A206 for the QR factorisation of a tall matrix by blocks of rows.
@@ -82,8 +83,14 @@ def estimate(
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
     residual = tau - W @ (x / scale)
-    noise, correlation = error_deviations(residual, tau, n, loss), autocorrelation_times(residual, lengths)
-    covariance = _sandwich(W, scale, residual, weights, noise, correlation, loss)
+    noise = error_deviations(residual, tau, n, loss)
+    bound = HUBER if loss == "huber" else np.inf
+    psi = np.clip(residual / noise, -bound, bound)
+    correlation = autocorrelation_times(psi, lengths)
+    variance = noise**2
+    if loss == "huber":  # E psi^2 / (E psi')^2
+        variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
+    covariance = _sandwich(W, scale, weights, variance * correlation)
     return LinearEstimate(
         x / scale, covariance / np.outer(scale, scale), noise, correlation, *conditions, weights
     )
@@ -185,21 +192,14 @@ def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) 
     return np.maximum(size, EXACT * max(float(np.sqrt(np.mean(tau**2))), 1e-300))
 
 
-def _sandwich(W: np.ndarray, scale: np.ndarray, residual: np.ndarray, weights: np.ndarray, noise: np.ndarray,
-              correlation: np.ndarray, loss: Loss) -> np.ndarray:  # fmt: skip
-    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 sigma_j^2 T_j A_j^T A_j of the scaled
-    columns A = W / scale.
-
-    For Huber's loss sigma^2 is replaced by E psi^2 / (E psi')^2 (Huber 1981, Section 7.6).
+def _sandwich(W: np.ndarray, scale: np.ndarray, weights: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 s_j^2 A_j^T A_j of the scaled columns
+    A = W / scale. variance (nv,): s_j^2 = sigma_j^2 T_j, for Huber's loss with sigma_j^2 E psi^2 / (E psi')^2
+    instead of sigma_j^2 (Huber 1981, Section 7.6).
     """
-    variance = noise**2
-    if loss == "huber":
-        size = residual / noise
-        psi = np.clip(size, -HUBER, HUBER)
-        variance = variance * (psi**2).mean(axis=0) / (np.abs(size) <= HUBER).mean(axis=0) ** 2
     parts = [W[:, j].T @ W[:, j] / np.outer(scale, scale) for j in range(W.shape[1])]
     H = np.einsum("j,jik->ik", weights**2, parts)
-    G = np.einsum("j,jik->ik", weights**4 * variance * correlation, parts)
+    G = np.einsum("j,jik->ik", weights**4 * variance, parts)
     inverse = np.linalg.inv(H)
     covariance = inverse @ G @ inverse
     return (covariance + covariance.T) / 2
