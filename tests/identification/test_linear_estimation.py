@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.signal import butter, lfilter, sosfiltfilt
@@ -83,3 +84,32 @@ def test_hubers_deviations_hold_for_errors_with_correlation_and_outliers():
     found = [estimate(W, tau[:, None], "weighted", "huber", ("mean",)) for tau in x]
     ratio = [float(e.beta[0]) / np.sqrt(e.covariance[0, 0]) for e in found]
     assert 0.8 < np.sqrt(np.mean(np.square(ratio))) < 1.25  # of 100 standard normal numbers, +-0.07
+
+
+@pytest.mark.parametrize(("estimator", "error"), [("ordinary", 1e-6), ("total", 1e-10)])
+def test_the_covariance_of_nearly_dependent_columns_is_that_of_exact_arithmetic(estimator, error):
+    """The formulas of the docstrings in 60 digits, where W^T W has a condition number of 1e15."""
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(80, 1, 3))
+    W[..., 2] = W[..., 0] - W[..., 1] + 3e-8 * rng.normal(size=(80, 1))
+    tau = W.sum(axis=2) + error * rng.normal(size=(80, 1))
+    found = estimate(W, tau, estimator, "linear", ("a", "b", "c"))
+    with mpmath.workdps(60):
+        A, y = mpmath.matrix(W[:, 0].tolist()), mpmath.matrix(tau.tolist())
+        if estimator == "ordinary":  # C = T sigma^2 (W^T W)^-1
+            beta = mpmath.lu_solve(A, y)
+            C = mpmath.norm(y - A * beta) ** 2 / (80 - 3) * mpmath.inverse(A.T * A)
+        else:  # C = T s^2 (1 + |x|^2) / (N - n) (Z^T Z - s^2)^-1 of columns as long as tau
+            scale = mpmath.diag([mpmath.norm(y) / mpmath.norm(A[:, k]) for k in range(3)])
+            Z = A * scale
+            joined = mpmath.matrix(80, 4)
+            joined[:, :3], joined[:, 3] = Z, y
+            least = min(mpmath.eigsy(joined.T * joined, eigvals_only=True))
+            gram = Z.T * Z - least * mpmath.eye(3)
+            x = mpmath.lu_solve(gram, Z.T * y)
+            beta = scale * x
+            C = least / (80 - 3) * (1 + mpmath.norm(x) ** 2) * scale * mpmath.inverse(gram) * scale
+        expected = np.array([float(mpmath.sqrt(C[k, k])) for k in range(3)])
+        expected *= np.sqrt(found.correlation.max())
+    np.testing.assert_allclose(found.beta, [float(b) for b in beta], rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), expected, rtol=1e-5)

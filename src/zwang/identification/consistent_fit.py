@@ -167,18 +167,18 @@ class Divergence:
 def consistent_parameters(
     base: BaseParameters | Combinations,
     beta: np.ndarray,
-    covariance: np.ndarray,
+    root: np.ndarray,
     prior: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
     start: np.ndarray | None = None,
 ) -> ConsistentFit:
     """Physically consistent pi that reproduces beta, by Newton's method on a convex problem.
 
-    beta (n,), covariance (n, n): the estimate. prior (parameters,): pi of the model. bounds: (lower, upper)
-    (parameters,) of the parameters that are not inertial. start: consistent parameters to start from, by
-    default those of the model. Raises DescriptionError for a start that is not consistent.
+    beta (n,): the estimate. root (n, m): F of its covariance F F^T. prior (parameters,): pi of the model.
+    bounds: (lower, upper) (parameters,) of the parameters that are not inertial. start: consistent parameters
+    to start from, by default those of the model. Raises DescriptionError for a start that is not consistent.
     """
-    M, target = whitened(base, beta, covariance, prior)
+    M, target = whitened(base, beta, root, prior)
     first = 10 * [p.kind for p in base.parameters].count("mass")
     scale = scales(M[:, first:], target, prior[first:])
     divergence = Divergence.of(prior, scale, *(b[first:] for b in bounds))
@@ -213,16 +213,19 @@ def scales(M: np.ndarray, target: np.ndarray, model: np.ndarray) -> np.ndarray:
     return np.where(size > 0, size, 1.0)  # any for what is 0 and exerts no forces
 
 
-def whitened(base: BaseParameters | Combinations, beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray
+def whitened(base: BaseParameters | Combinations, beta: np.ndarray, root: np.ndarray, prior: np.ndarray
              ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """L^-1 B (n, parameters) and L^-1 beta (n,), whose errors are independent and of unit variance: C = L
-    L^T, with at least the relative error `EXACT` of beta.
+    """L^-1 B (n, parameters) and L^-1 beta (n,), whose errors are independent and of unit variance: C = F F^T
+    = L L^T with the root F (n, m), and with at least the relative error `EXACT` of beta.
     """
     size = np.abs(base.matrix) @ np.abs(prior) + np.abs(beta)
-    covariance = covariance + np.diag((EXACT * size) ** 2)
-    deviations = np.sqrt(np.diag(covariance))
-    root = np.linalg.inv(np.linalg.cholesky(covariance / np.outer(deviations, deviations))) / deviations
-    return root @ base.matrix, root @ beta
+    # [F D]^T = Q L^T, so that L is found without C, whose condition number is that of F squared
+    rows = np.vstack([root.T, np.diag(EXACT * size)])
+    deviations = np.linalg.norm(rows, axis=0)
+    U = np.linalg.qr(rows / deviations, mode="r")
+    columns = np.column_stack([base.matrix, beta]) / deviations[:, None]
+    found = solve_triangular(U, columns, trans=1)
+    return found[:, :-1], found[:, -1]
 
 
 def minimised(M: np.ndarray, target: np.ndarray, divergence: Divergence, weight: float, pi: np.ndarray

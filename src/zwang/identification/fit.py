@@ -40,6 +40,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 RIDGE = 1e-4  # root of the weight of the model besides bounds, in standard deviations of the data
+UNDETERMINED = 1e-12  # relative singular value of a direction that neither the data nor the priors tell
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Fit:
     @property
     def standard_deviation(self) -> np.ndarray:
         """Standard deviations of beta (n,)."""
-        return np.sqrt(np.diag(self.estimate.covariance))
+        return np.linalg.norm(self.estimate.root, axis=1)
 
     @property
     def interval(self) -> np.ndarray:
@@ -226,38 +227,38 @@ def fit(
     found = estimate_forces(forces, train, estimator, loss, combined)
     n, extra = len(linear.parameters), len(base) - len(linear)
     model[n:] = found.beta[len(found.beta) - extra :]  # of these the model knows nothing
-    known, covariance = Combinations(base.parameters, base.matrix), found.covariance
+    known, root = Combinations(base.parameters, base.matrix), found.root
     beta = found.beta
     if found.pi is not None:
-        known, beta, covariance = _with_weighed(known, found, found.pi, weighed)
+        known, beta, root = _with_weighed(known, found, found.pi, weighed)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
         bounded = (lower, upper)
-        pi, converged = parameters_by_lmi(known, beta, covariance, model, bounded)
+        pi, converged = parameters_by_lmi(known, beta, root, model, bounded)
     elif consistent:
-        result = consistent_parameters(known, beta, covariance, model, (lower, upper))
+        result = consistent_parameters(known, beta, root, model, (lower, upper))
         pi, converged = result.pi, result.converged
     else:
-        pi, converged = _nearest_parameters(known, beta, covariance, model, lower, upper)
+        pi, converged = _nearest_parameters(known, beta, root, model, lower, upper)
     if not converged:
         raise SolveError(
             "the parameters that complete the base parameters were not found to the solver's tolerance; use "
             "samples with a lower condition number, other bounds, or another value of consistent"
         )
     freedom = max(len(train) * len(forces.names) / float(found.correlation.max()) - len(base), 1.0)
-    misfit = _misfit(known, beta, covariance, model, pi)
+    misfit = _misfit(known, beta, root, model, pi)
     largest = len(beta) * float(fisher.ppf(level, len(beta), freedom))
     return Fit(m, names, base, found, pi, bool(consistent), level, freedom, train, test, forces, misfit,
                largest)  # fmt: skip
 
 
 def _misfit(
-    base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, pi: np.ndarray
+    base: Combinations, beta: np.ndarray, root: np.ndarray, model: np.ndarray, pi: np.ndarray
 ) -> float:
     """|C^-1/2 (B pi - beta)|^2 of parameters pi that minimise it within their constraints. That of true
     parameters within them is not less, and with estimated variances is distributed as n F(n, freedom).
     """
-    M, target = whitened(base, beta, covariance, model)
+    M, target = whitened(base, beta, root, model)
     return float(np.linalg.norm(M @ pi - target) ** 2)
 
 
@@ -283,32 +284,35 @@ def _with_priors(base: BaseParameters, found: LinearEstimate, model: np.ndarray,
     """beta and its covariance with priors of single parameters, by the rule of Gauss and Markov, and the
     parameters pi, which are those of the model in what neither the data nor the priors determine.
 
-    In the parameters pi the information matrix is B^T C^-1 B + diag(1 / s^2).
+    In the parameters pi the information matrix is A^T A = B^T C^-1 B + diag(1 / s^2).
     """
-    B, information = base.matrix, np.linalg.inv(found.covariance)
+    B = base.matrix
     precision, value = np.zeros(len(model)), model.copy()
     for name, (mean, deviation) in priors.items():
         k = index_of(base.parameters, name)
-        precision[k], value[k] = 1 / deviation**2, mean
-    A = B.T @ information @ B + np.diag(precision)
-    size = 1 / np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1))
-    inverse = np.linalg.pinv(A * np.outer(size, size), rcond=1e-13, hermitian=True) * np.outer(size, size)
-    step = inverse @ (B.T @ (information @ (found.beta - B @ model)) + precision * (value - model))
-    pi, covariance = model + step, B @ inverse @ B.T
-    return replace(found, beta=B @ pi, covariance=(covariance + covariance.T) / 2, pi=pi)
+        precision[k], value[k] = 1 / deviation, mean
+    A = np.vstack([np.linalg.solve(found.root, B), np.diag(precision)])
+    y = np.concatenate([np.linalg.solve(found.root, found.beta - B @ model), precision * (value - model)])
+    size = np.linalg.norm(A, axis=0)
+    size = np.where(size > 0, size, 1)
+    U, s, Vt = np.linalg.svd(A / size, full_matrices=False)
+    told = s > UNDETERMINED * s[0]
+    inverse = (Vt[told].T / s[told]) / size[:, None]
+    pi = model + inverse @ (U[:, told].T @ y)
+    return replace(found, beta=B @ pi, root=B @ inverse, pi=pi)
 
 
 def _with_weighed(
     base: Combinations, found: LinearEstimate, pi: np.ndarray, priors: Priors
 ) -> tuple[Combinations, np.ndarray, np.ndarray]:
     """The base parameters and the parameters with priors, which those that complete the base parameters keep:
-    combinations, values and covariance. pi: the estimate with the priors.
+    combinations, values and root of the covariance. pi: the estimate with the priors.
     """
     chosen = [index_of(base.parameters, name) for name in priors]
     deviations = [deviation for _, deviation in priors.values()]
     matrix = np.vstack([base.matrix, np.eye(len(pi))[chosen]])
-    covariance = np.asarray(block_diag(found.covariance, np.diag(np.square(deviations))))
-    return base._replace(matrix=matrix), np.concatenate([found.beta, pi[chosen]]), covariance
+    root = np.asarray(block_diag(found.root, np.diag(deviations)))
+    return base._replace(matrix=matrix), np.concatenate([found.beta, pi[chosen]]), root
 
 
 def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bool | str
@@ -330,13 +334,13 @@ def _bounds_of(parameters: tuple[Parameter, ...], bounds: Bounds, consistent: bo
 
 
 def _nearest_parameters(
-    base: Combinations, beta: np.ndarray, covariance: np.ndarray, model: np.ndarray, lower: np.ndarray,
+    base: Combinations, beta: np.ndarray, root: np.ndarray, model: np.ndarray, lower: np.ndarray,
     upper: np.ndarray,
 ) -> tuple[np.ndarray, bool]:  # fmt: skip
     """pi within bounds that reproduces beta, nearest to the model in units of `scales`: of a body relative to
     its pseudo-inertia, of other parameters as in `consistent_fit`.
     """
-    M, target = whitened(base, beta, covariance, model)
+    M, target = whitened(base, beta, root, model)
     first = 10 * [p.kind for p in base.parameters].count("mass")
     bodies = [raised(pseudo_inertia(part)) for part in model[:first].reshape(-1, 10)]
     units = [1 / np.linalg.norm(relative(PSEUDO_INERTIA_UNITS, P), axis=(1, 2)) for P in bodies]

@@ -35,21 +35,27 @@ CHUNK = 2000  # samples whose rows are computed or factorised at a time
 
 @dataclass(frozen=True)
 class LinearEstimate:
-    """beta (n,) with its covariance (n, n); standard deviation of the force errors by joint (nv,) [N m, N];
-    autocorrelation times by joint (nv,) [samples]; condition numbers of the regressor as it is, which
-    `zw.identify.excitation` minimises, and with its columns scaled to unit length, which does not depend on
-    the units of the parameters; weights by joint (nv,) of the residuals that beta minimises. pi: with priors,
-    the parameters of which beta consists.
+    """beta (n,) with a root F (n, m) of its covariance F F^T, which is accurate also where the covariance, of
+    the squared condition number, is not positive definite by rounding; standard deviation of the force errors
+    by joint (nv,) [N m, N]; autocorrelation times by joint (nv,) [samples]; condition numbers of the
+    regressor as it is, which `zw.identify.excitation` minimises, and with its columns scaled to unit length,
+    which does not depend on the units of the parameters; weights by joint (nv,) of the residuals that beta
+    minimises. pi: with priors, the parameters of which beta consists.
     """
 
     beta: np.ndarray
-    covariance: np.ndarray
+    root: np.ndarray
     noise: np.ndarray
     correlation: np.ndarray
     condition: float
     scaled_condition: float
     weights: np.ndarray
     pi: np.ndarray | None = None
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance (n, n) of beta."""
+        return self.root @ self.root.T
 
 
 def estimate(
@@ -90,10 +96,8 @@ def estimate(
     variance = noise**2
     if loss == "huber":  # E psi^2 / (E psi')^2
         variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
-    covariance = _sandwich(W, scale, weights, variance * correlation)
-    return LinearEstimate(
-        x / scale, covariance / np.outer(scale, scale), noise, correlation, *conditions, weights
-    )
+    root = _sandwich(W, scale, weights, variance * correlation) / scale[:, None]
+    return LinearEstimate(x / scale, root, noise, correlation, *conditions, weights)
 
 
 def chunks(count: int) -> Iterator[slice]:
@@ -193,16 +197,25 @@ def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) 
 
 
 def _sandwich(W: np.ndarray, scale: np.ndarray, weights: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and G = sum_j w_j^4 s_j^2 A_j^T A_j of the scaled columns
-    A = W / scale. variance (nv,): s_j^2 = sigma_j^2 T_j, for Huber's loss with sigma_j^2 E psi^2 / (E psi')^2
-    instead of sigma_j^2 (Huber 1981, Section 7.6).
+    """A root F (n, n) of F F^T = H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and
+    G = sum_j w_j^4 s_j^2 A_j^T A_j of the scaled columns A = W / scale.
+
+    variance (nv,): s_j^2 = sigma_j^2 T_j, for Huber's loss with sigma_j^2 E psi^2 / (E psi')^2 instead of
+    sigma_j^2 (Huber 1981, Section 7.6).
     """
-    parts = [W[:, j].T @ W[:, j] / np.outer(scale, scale) for j in range(W.shape[1])]
-    H = np.einsum("j,jik->ik", weights**2, parts)
-    G = np.einsum("j,jik->ik", weights**4 * variance, parts)
-    inverse = np.linalg.inv(H)
-    covariance = inverse @ G @ inverse
-    return (covariance + covariance.T) / 2
+    n = len(scale)
+
+    def rows(part: slice) -> np.ndarray:
+        return weights[:, None] * (W[part] / scale)
+
+    # H = R^T R, and G = R^T M R with M = sum_j w_j^2 s_j^2 Q_j^T Q_j of the orthonormal columns Q = w A R^-1
+    R = triangular_factor(rows(part).reshape(-1, n) for part in chunks(len(W)))
+    M = np.zeros((n, n))
+    for part in chunks(len(W)):
+        Q = solve_triangular(R, rows(part).reshape(-1, n).T, trans=1).T.reshape(-1, *W.shape[1:])
+        Q *= (weights * np.sqrt(variance))[:, None]
+        M += Q.reshape(-1, n).T @ Q.reshape(-1, n)
+    return solve_triangular(R, np.linalg.cholesky(M))
 
 
 def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[float, float],
@@ -218,20 +231,21 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[
     length = np.linalg.norm(y)
     columns = np.linalg.norm(rows, axis=0)
     Z = rows * (length / columns)
-    _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([Z, y]), mode="r"))
-    x = -Vt[-1, :-1] / Vt[-1, -1]
-    gram = Z.T @ Z - s[-1] ** 2 * np.eye(n)
-    if not np.linalg.eigvalsh(gram)[0] > 0 or abs(Vt[-1, -1]) < 1e-12:
+    R = np.asarray(np.linalg.qr(np.column_stack([Z, y]), mode="r"))
+    _, s, Vt = np.linalg.svd(R)
+    _, of_columns, V = np.linalg.svd(R[:-1, :-1])
+    if not of_columns[-1] > s[-1] or abs(Vt[-1, -1]) < 1e-12:
         raise SolveError(
             "total least squares has no solution: the errors are as large as the weakest column; excite the "
             'motion more, or use estimator="weighted"'
         )
-    freedom = len(y) - n
-    covariance = s[-1] ** 2 / freedom * (1 + x @ x) * np.linalg.inv(gram)
+    x = -Vt[-1, :-1] / Vt[-1, -1]
     back = length / columns / scale
     beta = x * back
     residual = tau - A @ (beta * scale)
     correlation = autocorrelation_times(residual, lengths)
-    covariance = covariance * float(correlation.max()) * np.outer(back, back)
+    # C = T e^2 (1 + |x|^2) (Z^T Z - s^2)^-1 with the smallest singular value s of [Z y], e^2 = s^2 / freedom
+    error = s[-1] * np.sqrt((1 + x @ x) * float(correlation.max()) / (len(y) - n))
+    root = error * back[:, None] * V.T / np.sqrt((of_columns - s[-1]) * (of_columns + s[-1]))
     noise = error_deviations(residual, tau, n, "linear")
-    return LinearEstimate(beta, covariance, noise, correlation, *conditions, 1 / noise)
+    return LinearEstimate(beta, root, noise, correlation, *conditions, 1 / noise)

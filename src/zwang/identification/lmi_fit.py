@@ -35,22 +35,22 @@ LEAST = 1e-6  # e: how near to singular a pseudo-inertia may be, relative to P_k
 def parameters_by_lmi(
     base: BaseParameters | Combinations,
     beta: np.ndarray,
-    covariance: np.ndarray,
+    root: np.ndarray,
     prior: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, bool]:
     """pi (parameters,) of physically consistent bodies within the bounds, and whether the solver converged.
 
-    beta (n,), covariance (n, n): the estimate. prior (parameters,): pi of the model. bounds: (lower, upper)
-    (parameters,). Raises MissingExtraError without the package cvxpy.
+    beta (n,): the estimate. root (n, m): F of its covariance F F^T. prior (parameters,): pi of the model.
+    bounds: (lower, upper) (parameters,). Raises MissingExtraError without the package cvxpy.
     """
     if find_spec("cvxpy") is None:
         raise MissingExtraError("consistent=\"lmi\" needs the package cvxpy: pip install 'zwang[lmi]'")
     cvxpy: Any = import_module("cvxpy")
     bodies = [p.kind for p in base.parameters].count("mass")
     # pi = centre + scale z about consistent parameters near the solution, however far the model is from it
-    centre = consistent_parameters(base, beta, covariance, prior, bounds).pi
-    M, target = whitened(base, beta, covariance, prior)
+    centre = consistent_parameters(base, beta, root, prior, bounds).pi
+    M, target = whitened(base, beta, root, prior)
     prior, units, offset = prior.copy(), np.zeros((bodies, 10, 4, 4)), np.zeros((bodies, 4, 4))
     weighed, scale = np.tile(scales(M, target, np.maximum(np.abs(prior), np.abs(centre))), (2, 1))
     for k in range(bodies):

@@ -131,7 +131,7 @@ def _refined(
         found = combine(estimate(W, r + W @ theta, estimator, residuals.loss, model.base.combinations,
                                  samples.inner_lengths))  # fmt: skip
         step = found.beta - theta
-        deviation = np.sqrt(np.diag(found.covariance))
+        deviation = np.linalg.norm(found.root, axis=1)
         rounding = ROUNDING * np.linalg.norm(measured) / np.linalg.norm(W.reshape(-1, len(theta)), axis=0)
         if (np.abs(step) <= np.maximum(CONVERGED * deviation, rounding)).all():
             return replace(found, beta=theta)
@@ -235,7 +235,7 @@ def _unphysical(residuals: _Residuals, found: LinearEstimate) -> str:
     """Why Stribeck friction is none, if its velocity is so large that it is another one, or it is negative
     beyond its errors; else empty.
     """
-    model, theta, deviation = residuals.model, found.beta, np.sqrt(np.diag(found.covariance))
+    model, theta, deviation = residuals.model, found.beta, np.linalg.norm(found.root, axis=1)
     for name, k in zip(model.stribeck, model.columns_of(STRIBECK_VELOCITY), strict=True):
         if abs(theta[k]) > OUTSIDE * _fastest(model, residuals.samples, name):
             return (
