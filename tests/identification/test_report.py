@@ -223,8 +223,11 @@ def test_the_command_fits_stribeck_friction_and_motor_constants(call, tmp_path):
     write_csv(tmp_path / "current.csv", data)
     arguments = ["--kind", "inertia", "--kind", "damping", "--kind", "friction", "--stribeck", "shoulder",
                  "--motor", "elbow", "--no-check-units"]  # fmt: skip
-    status, text = call("current.csv", *arguments)
+    status, text = call("current.csv", *arguments, "--out", "new.json")
     assert status == 0
+    omitted = next(line for line in text.splitlines() if line.startswith("unsupported: "))
+    for name in ("stribeck_shoulder", "stribeck_velocity_shoulder", "motor_elbow"):
+        assert f"{name} = " in omitted
     for name, exact in {
         "stribeck_shoulder": 2.0,
         "stribeck_velocity_shoulder": 0.4,

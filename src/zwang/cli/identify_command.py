@@ -176,8 +176,8 @@ def identify(
     _print_report(zw.identify.report(found), report)
     if write is not None and out_file is not None:
         fitted = found.mechanism
-        write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict)
-        out.print(f"wrote {escape(str(out_file))}")
+        notes = write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict).notes
+        _print_omitted([n.what for n in notes if n.kind == "unsupported"] + _omitted(found), out_file)
 
 
 def _print_report(result: zw.identify.FitReport, page: Path | None) -> None:
@@ -186,6 +186,21 @@ def _print_report(result: zw.identify.FitReport, page: Path | None) -> None:
     if page is not None:
         result.save(page)
         out.print(f"wrote {escape(str(page))}")
+
+
+def _omitted(found: zw.identify.Fit | zw.identify.SimulationFit) -> list[str]:
+    """What the fitted mechanism leaves out, as a sentence if anything."""
+    if not isinstance(found, zw.identify.Fit) or not found.omitted:
+        return []
+    values = ", ".join(f"{name} = {x:.4g}" for name, x in found.omitted.items())
+    return [f"{values}: no model file has these parameters; the report has their intervals"]
+
+
+def _print_omitted(omitted: Sequence[str], path: Path) -> None:
+    """The name of a written file, after what is not in it."""
+    for what in omitted:
+        out.print(f"[yellow]unsupported:[/] {library_text(visible(what))}")
+    out.print(f"wrote {escape(str(path))}")
 
 
 def _check_exist(data: Sequence[Path]) -> None:

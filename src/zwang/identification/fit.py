@@ -24,7 +24,13 @@ from zwang.identification.consistent_fit import (
     with_parameters,
 )
 from zwang.identification.fit_settings import Bounds, Priors, bounds_above, check_level, pairs_of, priors_of
-from zwang.identification.force_model import ForceModel, force_model
+from zwang.identification.force_model import (
+    MOTOR,
+    STRIBECK_FORCE,
+    STRIBECK_VELOCITY,
+    ForceModel,
+    force_model,
+)
 from zwang.identification.linear_estimation import Estimator, LinearEstimate, Loss
 from zwang.identification.lmi_fit import parameters_by_lmi
 from zwang.identification.measurements import Measurements
@@ -40,6 +46,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 
 RIDGE = 1e-4  # root of the weight of the model besides bounds, in standard deviations of the data
+OMITTED = ("offset", STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR)  # kinds of parameters that no mechanism has
 UNDETERMINED = 1e-12  # relative singular value of a direction that neither the data nor the priors tell
 
 
@@ -92,11 +99,19 @@ class Fit:
         """The mechanism with the fitted parameters pi, in which what the data do not tell is near the model.
 
         The inertia of bodies that are rigidly attached to a moving body is in that body. Offsets, Stribeck
-        friction and motor constants are left out.
+        friction and motor constants are left out; `omitted` has them.
         Raises DescriptionError where pi is not physically consistent, which consistent=True excludes.
         """
         found = with_parameters(self.model, self.base.parameters, self.pi)
         return self.forces.fitted(found, self.base.parameters, self.pi)
+
+    @property
+    def omitted(self) -> dict[str, float]:
+        """The fitted offsets, Stribeck friction and motor constants by name, which `mechanism` leaves out as
+        its joints have none.
+        """
+        values = zip(self.base.parameters, self.pi, strict=True)
+        return {p.name: float(x) for p, x in values if p.kind in OMITTED}
 
     @property
     def outside(self) -> tuple[int, ...]:
