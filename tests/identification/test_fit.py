@@ -369,6 +369,20 @@ def test_a_joint_without_limits_turns_many_times(cutoff):
             zw.identify.measurements(limited, t, 2 * DEGREES * np.sin(8 * t)[:, None], tau)
 
 
+def test_degrees_whose_steps_pass_2_pi_are_no_wrapped_angles():
+    """The degrees of a joint that turns many times move by 2 pi from one sample to the next now and then."""
+    body = zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=1.0, com=(0.05, 0, -0.3), inertia=(1, 1, 1))
+    m, t = zw.Mechanism("pendulum", [body]), np.arange(400) * 0.01
+    q = (4 * t + 20 * np.sin(t))[:, None]
+    assert (np.abs(np.abs(np.diff(DEGREES * q, axis=0)) - 2 * np.pi) < 0.1).any()
+    tau = zw.compile(m).inverse_dynamics(q, 0 * q, 0 * q)
+    for read in (zw.identify.measurements, zw.identify.fit_by_simulation):
+        with pytest.raises(StateError, match=r"'j' turns to .*looks like degrees: give radians"):
+            read(m, t, DEGREES * q, tau)
+        with pytest.raises(StateError, match="give the time in seconds"):
+            read(m, 1000 * t, q, tau)
+
+
 @pytest.mark.parametrize("noise", [1e-5, 1e-4, 1e-3])
 def test_velocities_are_checked_with_noisy_positions(noise):
     """At 1 kHz the differences of successive positions are mostly noise; units are still told."""

@@ -27,6 +27,7 @@ CERTAIN = 4  # standard deviations of a ratio of variances within which noise is
 SWEPT = 1.5  # of the standard deviation of noise, displacement in one interval that is a motion
 DEGREES = 180 / np.pi
 COARSE = 1.0  # [rad] by which no joint turns from one sample to the next
+OFTEN = 0.99  # of the steps, which outliers do not reach
 LONGEST_INTERVAL = 2.5  # of neighbouring samples, by the median; longer ones are gaps, without interpolation
 PERIODS = 3  # of the cutoff at each end that the filter affects
 ORDER = 4  # of the Butterworth filter; zero-phase filtering doubles it
@@ -183,7 +184,7 @@ def measurements(
     _check_time(t, even=len(given) < 2 or cutoff is not None)
     _check_motion(m, t, coordinates, given.get("v"))
     if check_units:
-        _check_angles(m, t, coordinates)
+        check_angles(m, t, coordinates, "check_units=False")
     check_unwrapped(m, coordinates)
     t, coordinates, forces, given = _without_delay(t, coordinates, forces, given, delay)
     record = _differentiated(m, t, coordinates, forces, given, cutoff)
@@ -231,7 +232,12 @@ def _check_time(t: np.ndarray, even: bool) -> None:
             f"{sampling_interval(t):.6g} s; interpolate the data to an even spacing, or give v and a without "
             "cutoff; times that are only rounded are numpy.linspace(time[0], time[-1], len(time))"
         )
-    middle = float(np.median(steps))
+    check_seconds(t)
+
+
+def check_seconds(t: np.ndarray) -> None:
+    """Raises StateError where samples follow each other too slowly for dynamics, as in milliseconds."""
+    middle = float(np.median(np.diff(t)))
     if middle >= 1:
         raise StateError(
             f"the median time step is {middle:.6g} s; too slow for dynamics, so give the time in seconds"
@@ -286,30 +292,45 @@ def _is_noise(q: np.ndarray) -> np.ndarray:
     return (np.ptp(q, axis=0) <= NOISE) & is_fast & is_steady
 
 
-def _check_angles(m: Mechanism, t: np.ndarray, q: np.ndarray) -> None:
-    """Raises StateError for angles that are degrees by their magnitude. A joint without limits may turn many
-    times, so that its angles count as degrees only where it would also turn too fast.
+def check_angles(m: Mechanism, t: np.ndarray, q: np.ndarray, remedy: str) -> None:
+    """Raises StateError, with a remedy besides radians, for angles that are degrees by their magnitude. A
+    joint without limits may turn many times, so that its angles count as degrees only where it would also
+    turn too fast.
     """
     for joint in _turning(m):
         x = q[:, joint.q]
         largest = float(np.abs(x).max())
         limits, speed_limit = (getattr(joint.joint, name, None) for name in ("limits", "velocity_limit"))
         bound = 4 * np.pi if limits is None else 2 * max(abs(float(end)) for end in limits)
+        if not (np.isfinite(bound) and largest > max(bound, 2 * np.pi)):
+            continue
         steps = np.abs(np.diff(x, axis=0)[:, 0])
         rate = steps / COARSE if not speed_limit else steps / np.diff(t) / (2 * float(speed_limit))
-        is_fast = limits is not None or rate.max() > 1
-        if is_fast and np.isfinite(bound) and largest > max(bound, 2 * np.pi) and largest / DEGREES <= bound:
+        if limits is not None and largest / DEGREES <= bound:
             raise StateError(
                 f"joint {joint.name!r} turns to {largest:.4g}, beyond {bound / 2:.4g} rad; this looks like "
-                "degrees: give radians, or check_units=False"
+                f"degrees: give radians, or {remedy}"
+            )
+        if limits is None and np.quantile(rate, OFTEN) > 1:
+            raise StateError(
+                f"joint {joint.name!r} turns to {largest:.4g} rad, by up to {steps.max():.4g} rad from one "
+                "sample to the next; this looks like degrees: give radians, a velocity_limit of the joint "
+                f"that allows it, or {remedy}"
             )
 
 
 def check_unwrapped(m: Mechanism, q: np.ndarray) -> None:
-    """Raises StateError for angles that jump by 2 pi, as those wrapped to +-pi do."""
+    """Raises StateError for angles that jump by 2 pi, as those wrapped to +-pi do. Without the jump, the step
+    is nearer to its neighbours; steps of a fast joint, or of degrees, are near them as they are.
+    """
     for joint in _turning(m):
         steps = np.diff(q[:, joint.q], axis=0)[:, 0]
-        jumps = np.flatnonzero(np.abs(np.abs(steps) - 2 * np.pi) < COARSE)
+        around = np.pad(steps, 1, mode="reflect")
+        expected = (around[:-2] + around[2:]) / 2
+        continuous = steps - 2 * np.pi * np.sign(steps)
+        jumps = np.flatnonzero(
+            (np.abs(continuous) < COARSE) & (np.abs(continuous - expected) < np.abs(steps - expected))
+        )
         if len(jumps):
             k = int(jumps[0])
             raise StateError(

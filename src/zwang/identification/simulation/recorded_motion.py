@@ -10,7 +10,13 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
-from zwang.identification.measurements import check_unwrapped, is_even, sampling_interval
+from zwang.identification.measurements import (
+    check_angles,
+    check_seconds,
+    check_unwrapped,
+    is_even,
+    sampling_interval,
+)
 from zwang.identification.simulation.sensitivities import Windows
 from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
@@ -42,6 +48,7 @@ class RecordedMotion:
             raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
         if not np.isfinite(t).all() or not (np.diff(t) > 0).all() or not is_even(t):
             raise StateError("time must increase in even steps; interpolate the data to an even spacing")
+        check_seconds(t)
         arrays = {"q": (q, m.coordinate_names), "control": (control, control_names(m))}
         if v is not None:
             arrays["v"] = (v, m.speed_names)
@@ -57,6 +64,7 @@ class RecordedMotion:
                 row = int(np.argwhere(~np.isfinite(x))[0][0])
                 raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
             found[name] = x
+        check_angles(m, t, found["q"], "limits that the record keeps")
         check_unwrapped(m, found["q"])
         v = found["v"] if "v" in found else _slopes(fast, t, found["q"])
         return cls(t, found["q"], found["control"], found["q"], v)
