@@ -210,7 +210,7 @@ def fit(
 
     Errors of the forces must not depend on the motion; those of q, v and a, other than with "total", must be
     small: give `measurements` a cutoff. Correlation of the errors in time is accounted for by the
-    autocorrelation of the residuals.
+    autocorrelation of the residuals, approximately where its time is not short against the record.
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, pi is not
     found to the tolerance of its solver, or Stribeck friction would be negative beyond its error;

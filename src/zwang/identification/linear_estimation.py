@@ -3,7 +3,9 @@
 The rows of all samples are whitened joint by joint. Errors of measured forces are correlated in time where
 data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
 autocorrelation time of the joint's residuals, T = 1 + 2 sum_k rho_k up to the first rho_k <= 0 (Sokal 1997).
-For Huber's loss rho_k is that of the clipped residuals psi, as outliers would hide the correlation of others.
+Both this time and the variance are corrected for the part of slow errors that the parameters take from the
+residuals (`corrected_times`). For Huber's loss rho_k is that of the clipped residuals psi, as outliers would
+hide the correlation of others.
 Sources: Swevers et al. (1997) for weighting by joint; Huber, Robust Statistics (1981), Section
 7.6; Golub, Van Loan, SIAM J. Numerical Analysis 17 (1980) 883 for total least squares; Demmel et al., SIAM J.
 Scientific Computing 34 (2012) A206 for the QR factorisation of a tall matrix by blocks of rows.
@@ -92,11 +94,11 @@ def estimate(
     noise = error_deviations(residual, tau, n, loss)
     bound = HUBER if loss == "huber" else np.inf
     psi = np.clip(residual / noise, -bound, bound)
-    correlation = autocorrelation_times(psi, lengths)
+    correlation, lost = corrected_times(autocorrelation_times(psi, lengths), n / tau.size)
     variance = noise**2
     if loss == "huber":  # E psi^2 / (E psi')^2
         variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
-    root = _sandwich(W, scale, weights, variance * correlation) / scale[:, None]
+    root = _sandwich(W, scale, weights, variance * lost * correlation) / scale[:, None]
     return LinearEstimate(x / scale, root, noise, correlation, *conditions, weights)
 
 
@@ -163,6 +165,19 @@ def autocorrelation_times(residual: np.ndarray, lengths: tuple[int, ...] = ()) -
             end = int(negative[0]) if len(negative) else len(column)
             times[j] = max(1.0, 1 + 2 * float((column[1:end] / column[0]).sum()))
     return times
+
+
+def corrected_times(times: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """The autocorrelation times T (nv,) of errors by those T0 of residuals from which parameters were fitted,
+    and the ratio (nv,) of the variances of the errors and of the residuals.
+
+    share: p / N, of p parameters fitted to N rows. The parameters of slow motions take about p T of the N
+    parts of the residuals, those of low frequencies, in which correlated errors have their variance. Both are
+    therefore less by the factor 1 - p T / N. Where no T solves T0 = T (1 - p T / N), the residuals tell only
+    that T is large, and 2 T0 is taken.
+    """
+    lost = np.where(times > 1, 2 / (1 + np.sqrt(np.maximum(1 - 4 * share * times, 0))), 1)
+    return times * lost, lost
 
 
 def robust_weights(residual: np.ndarray) -> np.ndarray:
@@ -243,9 +258,9 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[
     back = length / columns / scale
     beta = x * back
     residual = tau - A @ (beta * scale)
-    correlation = autocorrelation_times(residual, lengths)
+    correlation, lost = corrected_times(autocorrelation_times(residual, lengths), n / tau.size)
     # C = T e^2 (1 + |x|^2) (Z^T Z - s^2)^-1 with the smallest singular value s of [Z y], e^2 = s^2 / freedom
-    error = s[-1] * np.sqrt((1 + x @ x) * float(correlation.max()) / (len(y) - n))
+    error = s[-1] * np.sqrt((1 + x @ x) * float((lost * correlation).max()) / (len(y) - n))
     root = error * back[:, None] * V.T / np.sqrt((of_columns - s[-1]) * (of_columns + s[-1]))
     noise = error_deviations(residual, tau, n, "linear")
     return LinearEstimate(beta, root, noise, correlation, *conditions, 1 / noise)

@@ -153,7 +153,11 @@ def fit_by_simulation(
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
     problem without the priors; `known.discretisation` is about the change of each combination by the size of
     the steps, which they do not cover. Nor do they cover the changes of the times of impacts, at limits or in
-    contacts. Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
+    contacts. Errors of q that are correlated over many samples are partly taken for starts of the windows, so
+    that intervals are too narrow: with the correlation 0.9 from sample to sample, 92 % instead of 95 % of the
+    true values lay in those of records of 201 samples, and 95 % for 401. Give long records for such errors.
+
+    Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
     (activations, PID controllers), SimulationError where the steps have no exact derivatives,
     UnknownNameError, and SolveError if the fit does not converge.
     Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).

@@ -25,7 +25,7 @@ from zwang.identification.base_parameters import (
     selected_columns,
     with_independent,
 )
-from zwang.identification.linear_estimation import HUBER, Loss, autocorrelation_times
+from zwang.identification.linear_estimation import HUBER, Loss, autocorrelation_times, corrected_times
 from zwang.identification.natural_units import natural_units
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
@@ -80,14 +80,15 @@ def known_combinations(
     psi, linear = np.clip(r, -bound, bound), counted & (np.abs(r) <= bound)
     share = np.maximum(linear.sum(0), 1) / np.maximum(counted.sum(0), 1)
     sigma2 = (psi**2).sum(0) * nv / max(1, rows - m) / share**2
-    T = autocorrelation_times(psi)
+    fitted = m + at.by_starts.shape[0] * at.by_starts.shape[-1]
+    T, lost = corrected_times(autocorrelation_times(psi), fitted / max(1, int(counted.sum())))
     scale = np.linalg.norm(J.reshape(-1, m), axis=0)
     scale = np.where(scale > 0, scale, 1)
     A = J / scale
     _, s, Vt = np.linalg.svd(np.linalg.qr(A.reshape(-1, m), mode="r"))
     told = s > SINGULAR * s[0]
     inverse = (Vt[told].T / s[told] ** 2) @ Vt[told]
-    G = np.einsum("j,tji,tjk->ik", sigma2 * T, A, A, optimize=True)
+    G = np.einsum("j,tji,tjk->ik", sigma2 * lost * T, A, A, optimize=True)
     covariance = inverse @ G @ inverse / np.outer(scale, scale)
     beta = base.matrix @ p
     freedom = max(1.0, (rows - m) / float(T.max()))
