@@ -455,3 +455,17 @@ def test_points_without_faces_are_a_mesh_in_mjcf_alone(tmp_path: Path) -> None:
     file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\n")
     with pytest.raises(LoadError, match="has no faces"):
         zw.load(path)
+
+
+def test_meshes_of_a_linked_model_are_beside_the_link(tmp_path):
+    """As MuJoCo takes them, from the folder of the path that is given."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "robot").mkdir()
+    part = '<asset><mesh name="m" file="m.obj"/></asset><worldbody><body><joint/><geom type="mesh" mesh="m"/>'
+    (tmp_path / "store/r.xml").write_text(f"<mujoco>{part}</body></worldbody></mujoco>")
+    vertices = "v .2 0 0\nv 0 .3 0\nv 0 0 .5\nv -.1 -.2 -.3\nf 1 2 3\nf 1 4 2\nf 1 3 4\nf 2 4 3\n"
+    (tmp_path / "robot/m.obj").write_text(vertices)
+    (tmp_path / "robot/r.xml").symlink_to(tmp_path / "store/r.xml")
+    assert zw.load(tmp_path / "robot/r.xml").nv == 1
+    with pytest.raises(MissingAsset, match="store"):
+        zw.load(tmp_path / "store/r.xml")

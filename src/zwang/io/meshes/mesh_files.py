@@ -63,7 +63,7 @@ class AssetRoots:
     @staticmethod
     def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> AssetRoots:
         """The roots of a model file, with further folders that are searched for packages."""
-        return AssetRoots(model.resolve().parent, tuple(Path(folder).resolve() for folder in package_dirs))
+        return AssetRoots(model.parent.resolve(), tuple(Path(folder).resolve() for folder in package_dirs))
 
     def find(self, name: str, where: str) -> Path:
         """The path of the file with that name.
@@ -146,7 +146,7 @@ class AssetRoots:
                 f"opened; give a folder that contains it in {self.argument}"
             )
         if must_exist and not real.exists():
-            raise MissingAsset(f"{where}: there is no file {name!r}")
+            raise MissingAsset(f"{where}: there is no file {name!r} (searched as {str(path)!r})")
         return real
 
 
