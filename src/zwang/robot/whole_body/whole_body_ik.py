@@ -40,7 +40,10 @@ REASONS = {
     "collision": "no step brings the tasks nearer to their targets and keeps the distances of avoid",
     "loops": "the loops or couplings of the mechanism cannot be closed from this start; give another q0",
     "iterations": "the search reached its iteration limit; allow more iterations",
-    "failed": "the solver of a step failed; the configuration is that before it; give a larger damping",
+    "failed": (
+        "the solver of a step failed; the configuration is that before it; give another q0, or a larger "
+        "damping"
+    ),
 }
 
 
@@ -214,7 +217,8 @@ def _reasons(found: SearchArrays, settings: WholeBodySettings) -> np.ndarray:
     reasons[~(metrics["collision"] <= DISTANCE_TOLERANCE)] = "collision"
     reasons[~(metrics["loops"] <= LOOP_TOLERANCE)] = "loops"
     reasons[(metrics["ended"] < 1) & ~reached] = "iterations"
-    reasons[metrics["failed"] > 0] = "failed"
+    # where only the step of a lower priority failed, the configuration is one that reaches all targets
+    reasons[(metrics["failed"] > 0) & (reasons != "converged")] = "failed"
     return reasons
 
 
