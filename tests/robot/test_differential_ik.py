@@ -15,6 +15,7 @@ from tests.robot import dh
 from zwang.errors import DescriptionError
 from zwang.robot import CollisionAvoidance, ComTask, FrameTask, PostureTask, com_jacobian, differential_ik
 from zwang.robot.sampling import random_configurations
+from zwang.robot.whole_body.held_rows import HeldRow, independent
 
 HUMANOID = Path(__file__).parents[2] / "examples" / "models" / "humanoid.xml"
 FEET = (FrameTask("right_foot", weight=10), FrameTask("left_foot", weight=10))
@@ -313,6 +314,48 @@ def test_a_priority_is_kept_where_speeds_are_limited():
         A, b = stacked(m, q[k], [(J[k], e, np.ones(3))], 1e-3)
         x = lsq_linear(A, b, (-0.1, 0.1), method="bvls", tol=1e-14).x
         np.testing.assert_allclose(0.1 * J[k] @ found.v[k], J[k] @ x, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_a_posture_beside_tasks_that_press_joints_against_their_speed_limits(humanoid, seed):
+    """Feet, hand and centre of mass of a floating base whose speeds saturate, then a posture of the joints,
+    by two bounded least-squares problems, the second with the tasks of the first at a large weight.
+    """
+    m, q, r, most = humanoid, bent(humanoid), np.random.default_rng(seed), 0.005
+    frames = ("right_foot", "left_foot", "right_forearm")
+    poses = [zw.frame_pose(m, q, frame) for frame in frames]
+    steps = 0.02 * r.normal(size=(3, 3))
+    targets = [(pose.R, pose.p + step) for pose, step in zip(poses, steps, strict=True)]
+    shift = np.array([0.01, 0.01, 0.0])
+    tasks = (*map(FrameTask, frames), ComTask(weight=(1, 1, 0)), PostureTask())
+    options = {"speed_limits": np.full(m.nv, most / 0.01), "limits": False, "compiled": False}
+    found = differential_ik(m, tasks, [*targets, zw.mass_centre(m, q) + shift, None], q, 0.01, **options)
+    rows = [
+        (zw.frame_jacobian(m, q, frame), [*step, 0, 0, 0]) for frame, step in zip(frames, steps, strict=True)
+    ]
+    rows = [(J, np.array(e), np.ones(len(e))) for J, e in [*rows, (com_jacobian(m, q)[:2], shift[:2])]]
+    A, b = stacked(m, q, rows, 1e-6)
+    J, weight = A[: -m.nv], np.sqrt(1e-6 + 0.01 * (np.arange(m.nv) >= 6))
+    first = lsq_linear(A, b, (-most, most), method="bvls", tol=1e-15).x
+    B = np.concatenate([1e4 * J, np.diag(weight)])
+    best = lsq_linear(B, np.concatenate([1e4 * J @ first, np.zeros(m.nv)]), (-most, most), "bvls", 1e-15).x
+    assert found.solved and (np.abs(first) > 0.999 * most).sum() > 3
+    np.testing.assert_allclose(J @ found.v * 0.01, J @ first, atol=1e-8 * most)
+    np.testing.assert_allclose(found.v * 0.01, best, atol=2e-5 * most)
+
+
+def test_rows_that_are_held_have_the_solutions_of_the_rows_they_come_from():
+    """Of six rows of rank 3, one of rounding errors, three orthogonal ones remain."""
+    r, inverse = np.random.default_rng(0), np.array([1e-2] * 3 + [1e-6] * 5)
+    J, x = r.normal(size=(3, 8)), r.normal(size=8)
+    J = np.concatenate([J[:2], [J[0] + 2 * J[1]], 1e-17 * r.normal(size=(1, 8)), J[2:], [J[2] - J[0]]])
+    own = independent([HeldRow(row, row @ x, row) for row in J], inverse)
+    A, b = np.array([row for row, _ in own]), np.array([value for _, value in own])
+    assert [bool(row.any()) for row in A] == [True, True, False, False, True, False]
+    kept = A[[0, 1, 4]]
+    G = kept @ np.diag(inverse) @ kept.T
+    np.testing.assert_allclose(G / np.sqrt(np.outer(np.diag(G), np.diag(G))), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(J @ np.linalg.lstsq(A, b, rcond=None)[0], J @ x, atol=1e-12)
 
 
 # ------------------------------------------------------------------------------ loops, distances

@@ -27,6 +27,13 @@ from zwang.constraint.rows import Rows, concatenated, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.kinematics.configuration import difference_configuration, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
+from zwang.robot.whole_body.held_rows import (
+    SMALLEST_DISPLACEMENT,
+    SMALLEST_ROW,
+    HeldRows,
+    feasible,
+    pressed_velocities,
+)
 from zwang.robot.whole_body.problem import WholeBodyProblem
 from zwang.robot.whole_body.step_rows import (
     StepBounds,
@@ -48,10 +55,8 @@ from zwang.solver.solution import Solution
 
 TASK_COMPLIANCE = 1e-4  # R of rows that must hold, relative to J H^-1 J^T of the tasks of the priority
 FREE_COMPLIANCE = 1e-8  # the same of damping and postures; rounding errors of x grow as its inverse
-SMALLEST_ROW = 1e-10  # |J| of a row, relative to the largest, below which it consists of rounding errors
 SMALLEST_DENOMINATOR = 1e-300  # instead of zero in a denominator
 HELD = 1e-11  # residual of rows that hold, relative to |J| |x|
-SMALLEST_DISPLACEMENT = 1e-8  # [rad, m] relative to which rows hold where x vanishes but for rounding
 SETTLED = 1e-7  # relative change of x in a pass, below which rows that do not hold contradict each other
 PASSES = 40  # solutions with shifted references, at most
 DECREASE = 0.1  # of the residual in a pass, above which R becomes smaller by this factor
@@ -96,15 +101,16 @@ def displacement(
     levels = [_level(problem, numbers, kinematics, targets, damping) for numbers in considered]
     bounds = step_bounds(problem, q, h)
     limits = [*bound_rows(problem, bounds, q), *avoidance_rows(problem, kinematics)]
-    held = [(rows.J, rows.e) for rows in loop_rows(problem, kinematics)]
+    held = HeldRows.of(loop_rows(problem, kinematics))
     failed: Any = 0.0 > 1.0
     x = np.zeros(problem.mechanism.nv)
     for number, level in enumerate(levels):
-        x, level_failed = _solved(problem, level, held, limits)
+        x, force, level_failed = _solved(problem, level, held, limits)
         failed = logical_or(failed, level_failed)
         if number + 1 < len(levels):
-            held += [(rows.J, rows.J @ x) for rows in level.rows]
-            held += _held_posture(problem, number, x)
+            pressed = pressed_velocities(bounds, force, level.diagonal, x)
+            held = held.after(level.rows, _posture_velocities(problem, number), pressed, x)
+            limits = feasible(limits, x)
     return Displacement(_within(problem, q, x, bounds), failed)
 
 
@@ -139,9 +145,9 @@ def _level(
 
 
 def _solved(
-    problem: WholeBodyProblem, level: Level, held: list[tuple[np.ndarray, Any]], limits: list[Rows]
-) -> tuple[np.ndarray, Any]:
-    """The displacement of one priority and whether the solver failed."""
+    problem: WholeBodyProblem, level: Level, held: HeldRows, limits: list[Rows]
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """The displacement of one priority, the forces of the limits, and whether the solver failed."""
     nv = problem.mechanism.nv
     M = np.zeros((nv, nv), int).astype(object)
     for k, d in enumerate(level.diagonal):
@@ -152,21 +158,29 @@ def _solved(
         plain_rows(f"task {k}", "equality", own.J, gain * own.e, list(1 / own.weight**2))
         for k, (own, gain) in enumerate(zip(level.rows, level.gains, strict=True))
     ]
-    fixed = [plain_rows(f"held {k}", "equality", J, b) for k, (J, b) in enumerate(held)]
-    tasks, strict = concatenated(soft, nv), concatenated([*fixed, *limits], nv)
+    tasks = concatenated(soft, nv)
+    inverse = _compliance(level, tasks)
+    fixed = concatenated(held.as_rows(inverse), nv)
+    strict = concatenated([fixed, *limits], nv)
     if not len(strict):
         found = newton(gauss, tasks)
-        return found.acceleration, logical_or(found.failed, _Balance.of(gauss, tasks).is_violated(found))
-    return _held(gauss, tasks, strict.replaced(R=_compliances(level, tasks, strict)))
+        failed = logical_or(found.failed, _Balance.of(gauss, tasks).is_violated(found))
+        return found.acceleration, np.zeros(0), failed
+    x, force, failed = _held(gauss, tasks, strict.replaced(R=_compliances(inverse, strict)))
+    return x, force[len(fixed) :], failed
 
 
-def _compliances(level: Level, tasks: Rows, strict: Rows) -> np.ndarray:
-    """R of rows that must hold: sum_k J_k^2 / (S_k / TASK_COMPLIANCE + M_k / FREE_COMPLIANCE), with the
-    diagonals S of the Hessian of the tasks and M of that of damping and postures.
+def _compliance(level: Level, tasks: Rows) -> list[Any]:
+    """1 / (S_k / TASK_COMPLIANCE + M_k / FREE_COMPLIANCE) of each velocity, with the diagonals S of the
+    Hessian of the tasks and M of that of damping and postures.
     """
     S = [sum((J * J / R for J, R in zip(J_k, tasks.R, strict=True)), start=0.0) for J_k in tasks.J.T]
     stiffness = [s / TASK_COMPLIANCE + d / FREE_COMPLIANCE for s, d in zip(S, level.diagonal, strict=True)]
-    inverse = [1 / k for k in stiffness]
+    return [1 / k for k in stiffness]
+
+
+def _compliances(inverse: Sequence[Any], strict: Rows) -> np.ndarray:
+    """R of rows that must hold: sum_k J_k^2 inverse_k, with the compliance of each velocity."""
     R = [sum((J * J * w for J, w in zip(row, inverse, strict=True)), start=0.0) for row in strict.J]
     largest = maximum(max_abs(R), SMALLEST_DENOMINATOR)
     return scalar_array([where(value > SMALLEST_ROW**2 * largest, value, largest) for value in R])
@@ -191,8 +205,8 @@ class _Pass(NamedTuple):
     passes: Any
 
 
-def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, Any]:
-    """The displacement for which the rows `strict` hold, and whether the solver failed."""
+def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, np.ndarray, Any]:
+    """The displacement for which the rows `strict` hold, their forces, and whether the solver failed."""
     rows, first = concatenated([tasks, strict], len(gauss.a_free)), len(tasks)
     balance = _Balance.of(gauss, rows)
     sizes = balance.sizes[first:]
@@ -224,7 +238,7 @@ def _held(gauss: GaussProblem, tasks: Rows, strict: Rows) -> tuple[np.ndarray, A
     start = _Pass(x, np.zeros(len(strict)), 1.0, largest, np.inf, np.inf, never, 0.0)
     last = while_loop(unfinished, shifted, start)
     lost = logical_and(last.residual > LARGEST_RESIDUAL, logical_not(is_settled(last)))
-    return last.x, logical_or(last.failed, lost)
+    return last.x, last.f, logical_or(last.failed, lost)
 
 
 class _Balance(NamedTuple):
@@ -252,15 +266,14 @@ class _Balance(NamedTuple):
         return max_abs(smooth - self.J.T @ found.force) > allowed
 
 
-def _held_posture(problem: WholeBodyProblem, number: int, x: np.ndarray) -> list[tuple[np.ndarray, Any]]:
-    """The rows that keep the displacements with a weight in posture tasks of one priority."""
-    nv, weighted = problem.mechanism.nv, set()
+def _posture_velocities(problem: WholeBodyProblem, number: int) -> list[int]:
+    """The velocities that have a weight in posture tasks of one priority."""
+    weighted = set[int]()
     for k in problem.priorities[number]:
         task = problem.tasks[k]
         if isinstance(task, PostureTask):
             weighted |= set(np.flatnonzero(problem.posture_weights(task)).tolist())
-    chosen = sorted(weighted)
-    return [(np.eye(nv, dtype=int)[[k]], [x[k]]) for k in chosen]
+    return sorted(weighted)
 
 
 def _within(problem: WholeBodyProblem, q: Any, x: np.ndarray, bounds: Sequence[StepBounds]) -> np.ndarray:

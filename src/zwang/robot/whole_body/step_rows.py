@@ -91,16 +91,21 @@ def step_bounds(problem: WholeBodyProblem, q: Any, h: Any) -> list[StepBounds]:
     return found
 
 
+def bounded_ends(lower: Any, upper: Any) -> list[tuple[int, Any]]:
+    """(sign, b) of the rows sign x >= b of one velocity, without those of infinite bounds."""
+    ends = [(1, lower), (-1, -upper)]
+    return [(sign, b) for sign, b in ends if not (isinstance(b, float) and np.isinf(b))]
+
+
 def bound_rows(problem: WholeBodyProblem, bounds: Sequence[StepBounds], q: Any) -> list[Rows]:
     """One-sided rows of the bounds, x_k >= lower and -x_k >= -upper, and of the angles of ball joints."""
     nv, parts = problem.mechanism.nv, []
     unit = np.eye(nv, dtype=int)
     for k, lower, upper in bounds:
-        ends = [(unit[k], lower), (-unit[k], -upper)]
-        ends = [(J, b) for J, b in ends if not (isinstance(b, float) and np.isinf(b))]
+        ends = bounded_ends(lower, upper)
         if ends:
-            J, b = zip(*ends, strict=True)
-            parts.append(plain_rows(f"limit {k}", "limit", np.array(J), list(b)))
+            sign, b = zip(*ends, strict=True)
+            parts.append(plain_rows(f"limit {k}", "limit", np.outer(sign, unit[k]), list(b)))
     for coordinates, velocities, largest in problem.limited_balls:
         # largest - |phi| - (phi / |phi|) . x >= 0 with the rotation vector phi
         phi = logarithm(q[coordinates])
