@@ -105,7 +105,7 @@ def independent(rows: Sequence[HeldRow], inverse: Sequence[Any]) -> list[tuple[n
 
 
 def pressed_velocities(
-    bounds: Sequence[StepBounds], force: Sequence[Any], diagonal: Sequence[Any], x: np.ndarray
+    bounds: Sequence[StepBounds], force: np.ndarray, diagonal: Sequence[Any], x: np.ndarray
 ) -> dict[int, Any]:
     """For each bounded velocity whether its limits exert a force that is large against M x, with the diagonal
     of M; force: of the rows of `bound_rows`, in their order.
