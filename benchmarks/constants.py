@@ -130,6 +130,7 @@ GIVEN = {
     "solver.line_search.UNBOUNDED": "stands for infinity",
     "constraint.coulomb_friction.SMALLEST_LOAD": "the smallest number of single precision",
     "constraint.nonideal.SMALLEST_FORCE": "the smallest number of single precision",
+    "constraint.rows.MOST_ROWS_OF_A_BLOCK": "two bits each in a number of single precision",
     "solver.solution.SMALLEST_SCALE": "the smallest number of single precision",
     "algebra.norms.TINY": "MuJoCo's",
     "collision.pairs.SMALLEST_FRICTION": "MuJoCo's",

@@ -34,6 +34,8 @@ WarmStart = Callable[[int, int], MutableArray]
 an integer; 0 where none is stored."""
 
 KINDS = ("equality", "friction", "limit", "contact", "cone")
+MOST_ROWS_OF_A_BLOCK = 10
+"""So that the status of a block, with up to two bits for each row, is a number that single precision has."""
 
 
 class JointScrews(NamedTuple):
@@ -407,11 +409,13 @@ class Rows:
 
 
 def _block_spans(rows: Rows) -> list[tuple[int, int]]:
-    """(start, stop) of the blocks: the rows of one cone, or adjacent rows of one name that are active
-    together.
+    """(start, stop) of the blocks: the rows of one cone, or up to `MOST_ROWS_OF_A_BLOCK` adjacent rows of one
+    name that are active together.
     """
-    cones = rows.cone_of
-    starts = [i for i in range(len(rows)) if i == 0 or not _in_one_block(rows, cones, i - 1, i)]
+    cones, starts = rows.cone_of, list[int]()
+    for i in range(len(rows)):
+        if not starts or i - starts[-1] >= MOST_ROWS_OF_A_BLOCK or not _in_one_block(rows, cones, i - 1, i):
+            starts.append(i)
     return list(zip(starts, [*starts[1:], len(rows)], strict=True)) if starts else []
 
 
