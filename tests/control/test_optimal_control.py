@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.optimize
+import sympy as sp
 
 import zwang as zw
 from zwang.control import Quadratic, ilqr, lqr, predictive_sampling
@@ -585,6 +586,9 @@ def test_bad_arguments_are_told():
             )
     with pytest.raises(ShapeError, match="cost must return"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 1)), lambda q, v, u: 0.0, steps=5, noise=1)
+    ranged = limited.mechanism.replace(forces=[zw.Motor("push", "x", control_range=(0, sp.Symbol("F")))])
+    with pytest.raises(zw.errors.ParameterError, match="symbols without values"):
+        predictive_sampling(zw.compile(ranged), [0], [0], [[0], [0]], lambda q, v, u: 0.0, steps=5, noise=1)
     with pytest.raises(ShapeError, match=r"knots must have the shape \(2 or more, 1 inputs\)"):
         predictive_sampling(fast, [0, 0], [0, 0], np.zeros((3, 2)), lambda q, v, u: 0.0, steps=5, noise=1)
     with pytest.raises(StateError, match="knots must hold finite numbers"):

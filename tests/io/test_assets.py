@@ -458,7 +458,7 @@ def test_points_without_faces_are_a_mesh_in_mjcf_alone(tmp_path: Path) -> None:
 
 
 def test_meshes_of_a_linked_model_are_beside_the_link(tmp_path):
-    """As MuJoCo takes them, from the folder of the path that is given."""
+    """As MuJoCo takes them, from the folder of the path that is given; then from that of the file itself."""
     (tmp_path / "store").mkdir()
     (tmp_path / "robot").mkdir()
     part = '<asset><mesh name="m" file="m.obj"/></asset><worldbody><body><joint/><geom type="mesh" mesh="m"/>'
@@ -469,3 +469,8 @@ def test_meshes_of_a_linked_model_are_beside_the_link(tmp_path):
     assert zw.load(tmp_path / "robot/r.xml").nv == 1
     with pytest.raises(MissingAsset, match="store"):
         zw.load(tmp_path / "store/r.xml")
+    (tmp_path / "store/m.obj").write_text(vertices.replace("v .2", "v .4"))
+    loaded = [zw.load(tmp_path / folder / "r.xml").bodies[0].mass for folder in ("robot", "store")]
+    assert loaded[1] > 1.2 * loaded[0]
+    (tmp_path / "robot/m.obj").unlink()
+    assert zw.load(tmp_path / "robot/r.xml").bodies[0].mass == loaded[1]

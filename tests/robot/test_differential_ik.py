@@ -316,10 +316,10 @@ def test_a_priority_is_kept_where_speeds_are_limited():
         np.testing.assert_allclose(0.1 * J[k] @ found.v[k], J[k] @ x, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [3])
+@pytest.mark.parametrize("seed", [0, 3])
 def test_a_posture_beside_tasks_that_press_joints_against_their_speed_limits(humanoid, seed):
     """Feet, hand and centre of mass of a floating base whose speeds saturate, then a posture of the joints,
-    by two bounded least-squares problems, the second with the tasks of the first at a large weight.
+    by two bounded least-squares problems, the second with the tasks of the first at a large weight, which has errors of 1e-4 of a limit.
     """
     m, q, r, most = humanoid, bent(humanoid), np.random.default_rng(seed), 0.005
     frames = ("right_foot", "left_foot", "right_forearm")
@@ -341,7 +341,7 @@ def test_a_posture_beside_tasks_that_press_joints_against_their_speed_limits(hum
     best = lsq_linear(B, np.concatenate([1e4 * J @ first, np.zeros(m.nv)]), (-most, most), "bvls", 1e-15).x
     assert found.solved and (np.abs(first) > 0.999 * most).sum() > 3
     np.testing.assert_allclose(J @ found.v * 0.01, J @ first, atol=1e-8 * most)
-    np.testing.assert_allclose(found.v * 0.01, best, atol=2e-5 * most)
+    np.testing.assert_allclose(found.v * 0.01, best, atol=2e-4 * most)
 
 
 def test_rows_that_are_held_have_the_solutions_of_the_rows_they_come_from():

@@ -172,7 +172,9 @@ def identify(
         )  # fmt: skip
     else:
         time, q, tau = zip(*((x.time, x.q, x.tau) for x in trials), strict=True)
-        found = zw.identify.fit_by_simulation(m, time, q, tau, kinds=kinds, loss=loss, **of_simulation)
+        found = zw.identify.fit_by_simulation(
+            m, time, q, tau, kinds=kinds, loss=loss, check_units=check_units, **of_simulation
+        )
     _print_report(zw.identify.report(found), report)
     if write is not None and out_file is not None:
         fitted = found.mechanism

@@ -68,8 +68,8 @@ def predictive_sampling(
     seed: of the noise, or a generator that goes on. time [s]: of the state; in a running loop the present
     time, as constraints and set points may depend on it. bounds: the lowest and highest controls, each a
     number or (nu,); samples are within these and the control ranges of the inputs. Samples that fail count
-    as infinitely bad. Raises ShapeError, StateError, ArgumentError, and SimulationError for rollouts that do
-    not fit into memory.
+    as infinitely bad. Raises ShapeError, StateError, ArgumentError, also for bounds without room within a
+    control range, ParameterError for symbols, and SimulationError for rollouts that do not fit into memory.
     """
     plan = validation.real_values(knots, "knots")
     if plan.ndim != 2 or len(plan) < 2:
@@ -81,7 +81,7 @@ def predictive_sampling(
             f"samples ({samples}) and steps ({steps}) must be positive, and temperature ({temperature}) not "
             "negative"
         )
-    m = fast.mechanism
+    m = validation.numeric_mechanism(fast.mechanism)
     lowest, highest = acting_bounds(m, bounds)
     nu = len(lowest)
     if plan.shape[1] != nu:

@@ -260,7 +260,8 @@ def fit(
             "the parameters that complete the base parameters were not found to the solver's tolerance; use "
             "samples with a lower condition number, other bounds, or another value of consistent"
         )
-    freedom = max(len(train) * len(forces.names) / float(found.correlation.max()) - len(base), 1.0)
+    rows = len(train) * len(forces.names)
+    freedom = max((rows - len(base)) / float(found.correlation.max()), 1.0)
     misfit = _misfit(known, beta, root, model, pi)
     largest = len(beta) * float(fisher.ppf(level, len(beta), freedom))
     return Fit(m, names, base, found, pi, bool(consistent), level, freedom, train, test, forces, misfit,

@@ -25,6 +25,7 @@ from zwang.errors import SolveError
 Estimator = Literal["weighted", "ordinary", "total"]
 Loss = Literal["linear", "huber"]
 
+LARGEST_RATIO = 1.4  # of the variances of errors and residuals, that of p T = 0.3 N
 HUBER = (
     1.345  # standard deviations beyond which a residual counts linearly: 95 % efficiency for normal errors
 )
@@ -94,11 +95,11 @@ def estimate(
     noise = error_deviations(residual, tau, n, loss)
     bound = HUBER if loss == "huber" else np.inf
     psi = np.clip(residual / noise, -bound, bound)
-    correlation, lost = corrected_times(autocorrelation_times(psi, lengths), n / tau.size)
+    correlation, ratio = corrected_times(autocorrelation_times(psi, lengths), n / tau.size)
     variance = noise**2
     if loss == "huber":  # E psi^2 / (E psi')^2
         variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
-    root = _sandwich(W, scale, weights, variance * lost * correlation) / scale[:, None]
+    root = _sandwich(W, scale, weights, variance * ratio * correlation) / scale[:, None]
     return LinearEstimate(x / scale, root, noise, correlation, *conditions, weights)
 
 
@@ -169,15 +170,17 @@ def autocorrelation_times(residual: np.ndarray, lengths: tuple[int, ...] = ()) -
 
 def corrected_times(times: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
     """The autocorrelation times T (nv,) of errors by those T0 of residuals from which parameters were fitted,
-    and the ratio (nv,) of the variances of the errors and of the residuals.
+    and the ratio (nv,) of the variances of the errors and of the residuals with N - p degrees of freedom.
 
     share: p / N, of p parameters fitted to N rows. The parameters of slow motions take about p T of the N
     parts of the residuals, those of low frequencies, in which correlated errors have their variance. Both are
-    therefore less by the factor 1 - p T / N. Where no T solves T0 = T (1 - p T / N), the residuals tell only
-    that T is large, and 2 T0 is taken.
+    therefore less by the factor (1 - p T / N) / (1 - p / N); T solves T0 = T times this factor. Where p T is
+    no small part of N, what is left in the residuals tells little, and `LARGEST_RATIO` is taken.
     """
-    lost = np.where(times > 1, 2 / (1 + np.sqrt(np.maximum(1 - 4 * share * times, 0))), 1)
-    return times * lost, lost
+    s = min(share, 0.5)
+    ratio = 2 * (1 - s) / (1 + np.sqrt(np.maximum(1 - 4 * s * (1 - s) * times, 0)))
+    ratio = np.minimum(ratio, LARGEST_RATIO)
+    return times * ratio, ratio
 
 
 def robust_weights(residual: np.ndarray) -> np.ndarray:
@@ -258,9 +261,9 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[
     back = length / columns / scale
     beta = x * back
     residual = tau - A @ (beta * scale)
-    correlation, lost = corrected_times(autocorrelation_times(residual, lengths), n / tau.size)
+    correlation, ratio = corrected_times(autocorrelation_times(residual, lengths), n / tau.size)
     # C = T e^2 (1 + |x|^2) (Z^T Z - s^2)^-1 with the smallest singular value s of [Z y], e^2 = s^2 / freedom
-    error = s[-1] * np.sqrt((1 + x @ x) * float((lost * correlation).max()) / (len(y) - n))
+    error = s[-1] * np.sqrt((1 + x @ x) * float((ratio * correlation).max()) / (len(y) - n))
     root = error * back[:, None] * V.T / np.sqrt((of_columns - s[-1]) * (of_columns + s[-1]))
     noise = error_deviations(residual, tau, n, "linear")
     return LinearEstimate(beta, root, noise, correlation, *conditions, 1 / noise)

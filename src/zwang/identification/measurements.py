@@ -313,8 +313,8 @@ def check_angles(m: Mechanism, t: np.ndarray, q: np.ndarray, remedy: str) -> Non
             )
         if limits is None and np.quantile(rate, OFTEN) > 1:
             raise StateError(
-                f"joint {joint.name!r} turns to {largest:.4g} rad, by up to {steps.max():.4g} rad from one "
-                "sample to the next; this looks like degrees: give radians, a velocity_limit of the joint "
+                f"joint {joint.name!r} turns to {largest:.4g}, by up to {steps.max():.4g} from one sample to "
+                "the next; this looks like degrees: give radians, a velocity_limit of the joint "
                 f"that allows it, or {remedy}"
             )
 

@@ -40,9 +40,10 @@ class RecordedMotion:
 
     @classmethod
     def checked(
-        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any
-    ) -> RecordedMotion:
-        """Raises ShapeError and StateError, with the argument."""
+        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any,
+        check_units: bool = True,
+    ) -> RecordedMotion:  # fmt: skip
+        """Raises ShapeError and StateError, with the argument; check_units: also for angles in degrees."""
         t = validation.real_values(time, "time")
         if t.ndim != 1 or len(t) < LEAST_SAMPLES:
             raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
@@ -64,7 +65,8 @@ class RecordedMotion:
                 row = int(np.argwhere(~np.isfinite(x))[0][0])
                 raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
             found[name] = x
-        check_angles(m, t, found["q"], "limits that the record keeps")
+        if check_units:
+            check_angles(m, t, found["q"], "check_units=False")
         check_unwrapped(m, found["q"])
         v = found["v"] if "v" in found else _slopes(fast, t, found["q"])
         return cls(t, found["q"], found["control"], found["q"], v)

@@ -33,15 +33,17 @@ class RecordedTrials:
 
     @classmethod
     def checked(
-        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any
-    ) -> RecordedTrials:
+        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any,
+        check_units: bool = True,
+    ) -> RecordedTrials:  # fmt: skip
         """The records of one trial, or of several, for which each argument is a sequence.
 
-        Raises ShapeError and StateError, with the argument and the trial.
+        check_units: as for `fit_by_simulation`. Raises ShapeError and StateError, with the argument and the
+        trial.
         """
         times = _times_of_trials(time)
         if times is None:
-            return cls((RecordedMotion.checked(m, fast, time, q, control, v),))
+            return cls((RecordedMotion.checked(m, fast, time, q, control, v, check_units),))
         given = {"q": q, "control": control} | ({} if v is None else {"v": v})
         for name, value in given.items():
             count = len(value) if hasattr(value, "__len__") else 0
@@ -54,7 +56,8 @@ class RecordedTrials:
             if missing:
                 raise ShapeError(f"trial {k + 1}: {missing[0]} is None; give it for all trials, or for none")
             try:
-                trials.append(RecordedMotion.checked(m, fast, t, **{"v": None, **parts}))
+                given_parts = {"v": None, **parts, "check_units": check_units}
+                trials.append(RecordedMotion.checked(m, fast, t, **given_parts))
             except (ShapeError, StateError) as error:
                 raise type(error)(f"trial {k + 1}: {error}") from error
         first, *others = (sampling_interval(trial.time) for trial in trials)

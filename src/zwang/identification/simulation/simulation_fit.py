@@ -114,6 +114,7 @@ def fit_by_simulation(
     stop_at: float | None = None,
     level: float = 0.95,
     seed: int = 0,
+    check_units: bool = True,
 ) -> SimulationFit:
     """Parameters for which simulated coordinates are nearest to measured ones, by a damped Gauss-Newton
     method with exact derivatives of the steps.
@@ -149,12 +150,14 @@ def fit_by_simulation(
     step [s], integrator: of the simulation, by default the mechanism's; a step must divide the sampling
     time, and by default the mechanism's is reduced until it does. iterations: at most. stop_at: ends when the
     weighted residuals are as small as this, such as 1.01 times the deviation. level: of the intervals.
+    check_units: whether to reject angles that are degrees by their magnitude, as of a joint without limits
+    that turns by more than 1 rad from one sample to the next.
 
     Limits of joints that the record stays away from are left out. The intervals are those of the linearised
     problem without the priors; `known.discretisation` is about the change of each combination by the size of
     the steps, which they do not cover. Nor do they cover the changes of the times of impacts, at limits or in
     contacts. Errors of q that are correlated over many samples are partly taken for starts of the windows, so
-    that intervals are too narrow: with the correlation 0.9 from sample to sample, 92 % instead of 95 % of the
+    that intervals are too narrow: with the correlation 0.9 from sample to sample, 88 % instead of 95 % of the
     true values lay in those of records of 201 samples, and 95 % for 401. Give long records for such errors.
 
     Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
@@ -173,7 +176,7 @@ def fit_by_simulation(
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
-    record = RecordedTrials.checked(unknowns.model, model, time, q, control, v)
+    record = RecordedTrials.checked(unknowns.model, model, time, q, control, v, check_units)
     options = unknowns.model.options
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
     given_step = None if step is None else validation.real(step, "step", "positive")

@@ -81,14 +81,14 @@ def known_combinations(
     share = np.maximum(linear.sum(0), 1) / np.maximum(counted.sum(0), 1)
     sigma2 = (psi**2).sum(0) * nv / max(1, rows - m) / share**2
     fitted = m + at.by_starts.shape[0] * at.by_starts.shape[-1]
-    T, lost = corrected_times(autocorrelation_times(psi), fitted / max(1, int(counted.sum())))
+    T, ratio = corrected_times(autocorrelation_times(psi), fitted / max(1, int(counted.sum())))
     scale = np.linalg.norm(J.reshape(-1, m), axis=0)
     scale = np.where(scale > 0, scale, 1)
     A = J / scale
     _, s, Vt = np.linalg.svd(np.linalg.qr(A.reshape(-1, m), mode="r"))
     told = s > SINGULAR * s[0]
     inverse = (Vt[told].T / s[told] ** 2) @ Vt[told]
-    G = np.einsum("j,tji,tjk->ik", sigma2 * lost * T, A, A, optimize=True)
+    G = np.einsum("j,tji,tjk->ik", sigma2 * ratio * T, A, A, optimize=True)
     covariance = inverse @ G @ inverse / np.outer(scale, scale)
     beta = base.matrix @ p
     freedom = max(1.0, (rows - m) / float(T.max()))

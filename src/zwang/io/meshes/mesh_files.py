@@ -53,17 +53,21 @@ def check_length(name: str, where: str) -> None:
 class AssetRoots:
     """The folders in which the files of a model may be: its own folder, then the given ones.
 
-    argument: the name under which `zw.load` takes these.
+    argument: the name under which `zw.load` takes these. target: of a model that is a symbolic link, the
+    folder of the file that it refers to, in which what is not beside the link is looked for.
     """
 
     model: Path
     packages: tuple[Path, ...] = ()
     argument: str = "package_dirs"
+    target: Path | None = None
 
     @staticmethod
     def of(model: Path, package_dirs: Sequence[str | os.PathLike[str]] = ()) -> AssetRoots:
         """The roots of a model file, with further folders that are searched for packages."""
-        return AssetRoots(model.parent.resolve(), tuple(Path(folder).resolve() for folder in package_dirs))
+        folder, target = model.parent.resolve(), model.resolve().parent
+        packages = tuple(Path(folder).resolve() for folder in package_dirs)
+        return AssetRoots(folder, packages, target=None if target == folder else target)
 
     def find(self, name: str, where: str) -> Path:
         """The path of the file with that name.
@@ -79,6 +83,9 @@ class AssetRoots:
             raise LoadError(f"{where}: the file name {name!r} has a NUL character")
         scheme, _, rest = name.partition("://")
         if not rest:
+            if self.target is not None and not os.path.lexists(self.model / name):
+                if os.path.lexists(self.target / name):
+                    return self._inside(self.target / name, (self.target, *self.packages), name, where)
             return self._inside(self.model / name, (self.model, *self.packages), name, where)
         if scheme == "file":
             written = Path("/" + rest.partition("/")[2])
