@@ -319,7 +319,8 @@ def test_a_priority_is_kept_where_speeds_are_limited():
 @pytest.mark.parametrize("seed", [0, 3])
 def test_a_posture_beside_tasks_that_press_joints_against_their_speed_limits(humanoid, seed):
     """Feet, hand and centre of mass of a floating base whose speeds saturate, then a posture of the joints,
-    by two bounded least-squares problems, the second with the tasks of the first at a large weight, which has errors of 1e-4 of a limit.
+    by two bounded least-squares problems, the second with the tasks of the first at a large weight, which
+    has errors of 1e-4 of a limit.
     """
     m, q, r, most = humanoid, bent(humanoid), np.random.default_rng(seed), 0.005
     frames = ("right_foot", "left_foot", "right_forearm")
