@@ -177,9 +177,17 @@ def identify(
         )
     _print_report(zw.identify.report(found), report)
     if write is not None and out_file is not None:
-        fitted = found.mechanism
-        notes = write(fitted if method == "forces" else _with_motors(fitted, whole), out_file, strict).notes
-        _print_omitted([n.what for n in notes if n.kind == "unsupported"] + _omitted(found), out_file)
+        _write_model(found, whole, write, out_file, strict)
+
+
+def _write_model(
+    found: zw.identify.Fit | zw.identify.SimulationFit, whole: zw.Mechanism, write: Writer, path: Path,
+    strict: bool,
+) -> None:  # fmt: skip
+    """Write the fitted mechanism, with the motors of the whole one, and say what is not in the file."""
+    fitted = found.mechanism if isinstance(found, zw.identify.Fit) else _with_motors(found.mechanism, whole)
+    notes = write(fitted, path, strict).notes
+    _print_omitted([n.what for n in notes if n.kind == "unsupported"] + _omitted(found), path)
 
 
 def _print_report(result: zw.identify.FitReport, page: Path | None) -> None:

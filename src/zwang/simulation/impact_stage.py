@@ -261,13 +261,7 @@ def step_with_impacts(
         ) -> tuple[Any, Any, _PartMemory]:
             node = node._replace(dt=s.elapsed + node.dt)
             rate = derivative(q, v, z, node, equal(s.phase, TRIAL), signs)
-            found = _PartMemory(rate.closes, rate.status, rate.solver)
-            if evaluation.switching:
-                rows = is_switching if laws is None else stage_is_switching
-                found = found._replace(
-                    rows_switch=rows(model, rate.motion, s.elapsed <= 0),
-                    closing_switches=closing_is_switching(model, rate.motion),
-                )
+            found = _stage_memory(model, rate, laws, s.elapsed <= 0, evaluation.switching)
             if memory is None:
                 friction.append(rate.motion.friction)
                 return rate.v_dot, rate.z_dot, found
@@ -287,19 +281,16 @@ def step_with_impacts(
         path = _Path(model, s.state, part, s.size, t + s.elapsed)
         share = cond(equal(s.phase, FREE), lambda: _closing_share(path, evaluation.tangents), lambda: 1.0)
         impact = logical_and(equal(s.phase, TO_IMPACT), stop.is_whole)
-        after = cond(
-            impact, lambda: _after_impact(path, evaluation),
-            lambda: _Impact(part.end, 1.0 * NONE, 1.0 * CONVERGED, no_change),
-        )  # fmt: skip
+        unchanged = _Impact(part.end, 1.0 * NONE, 1.0 * CONVERGED, no_change)
+        after = cond(impact, lambda: _after_impact(path, evaluation), lambda: unchanged)
         unresolved = status_if(logical_not(logical_and(stop.is_found, s.stops < MOST_STOPS)), NOT_CONVERGED)
         status = worst_status([found.status, after.status, unresolved])
         solver = worst_solver_status([s.solver, found.solver, after.solver, too_many])
         progress = _next(s, part, after.state, closes, share, status, h, stop.is_whole)
+        log, switching = _log_after(s, progress, impact, part.end, after.state), None
         if evaluation.switching:
             switching = logical_or(after.switching, _switching(s, path, friction, share, progress, stop))
-            progress = progress._replace(switching=switching)
-        log = _log_after(s, progress, impact, part.end, after.state)
-        return progress._replace(solver=solver, log=log)
+        return progress._replace(solver=solver, log=log, switching=switching)
 
     start = _Parts(
         _copied(state), 0.0, 1.0 * h, TRIAL, 0.0, 0.0, 1.0 * NONE, 1.0 * CONVERGED, 0.0 > 1.0, no_change,
@@ -307,6 +298,22 @@ def step_with_impacts(
     )  # fmt: skip
     last = while_loop(lambda s: logical_not(s.done), iterate, start)
     return StepEnd(last.state, last.status, last.solver, last.switching, last.log)
+
+
+def _stage_memory(
+    model: ConstraintModel, rate: PartRate, laws: SlidingLaws | None, at_start: Any, switching: bool
+) -> _PartMemory:
+    """What one stage hands on; at_start: whether the step begins with its part. switching: see
+    `Evaluation`.
+    """
+    found = _PartMemory(rate.closes, rate.status, rate.solver)
+    if not switching:
+        return found
+    rows = is_switching if laws is None else stage_is_switching
+    return found._replace(
+        rows_switch=rows(model, rate.motion, at_start),
+        closing_switches=closing_is_switching(model, rate.motion),
+    )
 
 
 def impact_log_size(mechanism: Mechanism) -> int:

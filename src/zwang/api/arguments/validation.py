@@ -149,8 +149,7 @@ def values_of_elements(mechanism: Mechanism, values: Any, part: Literal["q", "v"
     its value. Raises ShapeError for another number of them, and StateError for what is no number, an element
     that is given twice, and a joint with the name of an element of another one.
     """
-    # the first test is there for its speed, as this is called for each of thousands of worlds
-    if isinstance(values, np.ndarray) or not isinstance(values, Mapping):
+    if not isinstance(values, Mapping):
         return values
     table = {joint.name: joint.coordinates if part == "q" else joint.speeds for joint in mechanism.joints}
     several = {name: elements for name, elements in table.items() if len(elements) > 1}

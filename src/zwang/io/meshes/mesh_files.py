@@ -83,10 +83,10 @@ class AssetRoots:
             raise LoadError(f"{where}: the file name {name!r} has a NUL character")
         scheme, _, rest = name.partition("://")
         if not rest:
-            if self.target is not None and not os.path.lexists(self.model / name):
-                if os.path.lexists(self.target / name):
-                    return self._inside(self.target / name, (self.target, *self.packages), name, where)
-            return self._inside(self.model / name, (self.model, *self.packages), name, where)
+            folder = self.model
+            if self.target is not None and not os.path.lexists(folder / name):
+                folder = self.target if os.path.lexists(self.target / name) else folder
+            return self._inside(folder / name, (folder, *self.packages), name, where)
         if scheme == "file":
             written = Path("/" + rest.partition("/")[2])
             path = written if os.path.lexists(written) else Path(unquote(urlsplit(name).path))

@@ -28,7 +28,7 @@ PRESSED = 1e4  # force of a limit, relative to M |x|, above which its joint is f
 SMALLEST_ROW = 1e-10  # |J| of a row, relative to the largest, below which it consists of rounding errors
 DEPENDENT = 1e-6  # of a row, the share outside the span of the rows before below which it is dependent
 SMALLEST_DISPLACEMENT = 1e-8  # [rad, m] relative to which rows hold where x vanishes but for rounding
-SMALLEST_SQUARE = 1e-300  # instead of zero in a denominator
+SMALLEST_DENOMINATOR = 1e-300  # instead of zero
 
 
 class HeldRow(NamedTuple):
@@ -90,7 +90,9 @@ def independent(rows: Sequence[HeldRow], inverse: Sequence[Any]) -> list[tuple[n
     """
     metric, found = np.array(inverse), list[tuple[np.ndarray, Any, np.ndarray, Any]]()
     sizes = [row.whole @ (metric * row.whole) for row in rows]
-    smallest = maximum(SMALLEST_ROW**2 * max_abs(sizes), SMALLEST_SQUARE) if rows else SMALLEST_SQUARE
+    smallest = (
+        maximum(SMALLEST_ROW**2 * max_abs(sizes), SMALLEST_DENOMINATOR) if rows else SMALLEST_DENOMINATOR
+    )
     for row, size in zip(rows, sizes, strict=True):
         J, b = row.J, row.b
         for before, value, weighted, square in found:

@@ -28,6 +28,7 @@ from zwang.dynamics.gauss import GaussProblem
 from zwang.kinematics.configuration import difference_configuration, integrate_configuration
 from zwang.kinematics.kinematics import Kinematics
 from zwang.robot.whole_body.held_rows import (
+    SMALLEST_DENOMINATOR,
     SMALLEST_DISPLACEMENT,
     SMALLEST_ROW,
     HeldRows,
@@ -55,7 +56,6 @@ from zwang.solver.solution import Solution
 
 TASK_COMPLIANCE = 1e-4  # R of rows that must hold, relative to J H^-1 J^T of the tasks of the priority
 FREE_COMPLIANCE = 1e-8  # the same of damping and postures; rounding errors of x grow as its inverse
-SMALLEST_DENOMINATOR = 1e-300  # instead of zero in a denominator
 HELD = 1e-11  # residual of rows that hold, relative to |J| |x|
 SETTLED = 1e-7  # relative change of x in a pass, below which rows that do not hold contradict each other
 PASSES = 40  # solutions with shifted references, at most
