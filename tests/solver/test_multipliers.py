@@ -205,3 +205,13 @@ def test_only_the_constraints_with_a_residual_are_named():
     rows = rows_of_kind(("fine", "up", "down"), "equality", J, [1.0, 2.0, -2.0])
     with pytest.raises(InconsistentConstraintsError, match="hard constraints down, up contradict"):
         solve(problem, rows)
+
+
+def test_no_acceleration_satisfies_a_formula_whose_gradient_alone_vanishes():
+    """z^2 = 0 at z = 0 asks for 0 a + 2 v^2 = 0."""
+    z = zw.scalar.symbol("z")
+    body = zw.Body("bead", zw.Prismatic("z", axis=(0, 0, 1)), mass=1.0)
+    m = zw.Mechanism("bead", [body], constraints=[zw.Holonomic("floor", z**2)])
+    assert zw.constrained_dynamics(m, [0.0], [0.0], [0.0]).converged
+    with pytest.raises(InconsistentConstraintsError, match=r"floor contradict.* residual is 2"):
+        zw.constrained_dynamics(m, [0.0], [1.0], [0.0])

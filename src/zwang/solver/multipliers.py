@@ -199,8 +199,9 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     residual = A @ initial - rows.aref
     scale = value_of(max_abs(residual))
     compliance = by_precision(scale, *PENALTY_COMPLIANCE)
-    D = scalar_array([divide(1, compliance * w) if any(not is_zero(x) for x in row) else 0
-                      for w, row in zip(rows.inverse_weight, A, strict=True)])  # fmt: skip
+    vanishes = [all(is_zero(x) for x in row) for row in A]
+    D = scalar_array([0 if zero else divide(1, compliance * w)
+                      for w, zero in zip(rows.inverse_weight, vanishes, strict=True)])  # fmt: skip
     multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, scale, tangents)
     start = _MultiplierState(initial, np.zeros(len(rows)), residual)
     first = while_loop(
@@ -209,6 +210,9 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
         start,
     )
     last = cond(first.done, lambda: first, lambda: multipliers.later_passes(first))
+    # no force changes the residual of a row 0 a = b
+    left = max_abs([b for b, zero in zip(rows.aref, vanishes, strict=True) if zero])
+    last = last._replace(done=logical_and(last.done, left <= SMALLEST_REFERENCE))
     inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
     return Solution(
         last.a,
