@@ -196,6 +196,18 @@ def bead(law: str) -> zw.Mechanism:
     )
 
 
+def pinned_chain() -> zw.Mechanism:
+    """A chain of forty links with revolute joints, whose end is pinned to the ground."""
+    links = [
+        zw.Body(f"link{k}", zw.Revolute(f"joint{k}", axis=(0, 1, 0)), f"link{k - 1}" if k else "world",
+                (0, 0, -0.1 if k else 0), mass=0.1, com=(0, 0, -0.05), inertia=(1e-4, 1e-4, 1e-5))
+        for k in range(40)
+    ]  # fmt: skip
+    pin = zw.Connect("pin", ("link39", (0, 0, -0.1)), ("world", (1.6, 0, -1.2)))
+    m = zw.Mechanism("chain", links, constraints=[pin], options=zw.Options(timestep=0.001))
+    return m.replace(home=tuple(zw.assemble(m, np.full(40, 0.05))[0]))
+
+
 TEXTS: dict[str, Callable[[], str]] = {
     "meshes": lambda: meshes(8, 150, 0.15),
     "deep": lambda: meshes(8, 150, 0.05),
@@ -208,6 +220,7 @@ TEXTS: dict[str, Callable[[], str]] = {
 }
 BUILT: dict[str, Callable[[], zw.Mechanism]] = {
     "four_bar": samples.four_bar,
+    "pinned_chain": pinned_chain,
     "coulomb": lambda: bead("coulomb"),
     "nonideal": lambda: bead("nonideal"),
 }

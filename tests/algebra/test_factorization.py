@@ -86,6 +86,54 @@ def test_an_update_solves_with_the_rows_added(seed):
     np.testing.assert_allclose(UpdatedFactors(matrix, array).solve(b), expected, rtol=1e-7, atol=1e-9)
 
 
+def long_tree(rng, n):
+    """The parents of a tree with a long trunk, and a positive definite matrix with its sparsity."""
+    parents = [-1, *(k - 1 if rng.random() < 0.95 else int(rng.integers(-1, k)) for k in range(1, n))]
+    M = np.zeros((n, n))
+    for k in range(n):
+        own = [k, *ancestors(parents, k)]
+        row = rng.normal(size=len(own))
+        M[np.ix_(own, own)] += np.outer(row, row) + np.eye(len(own))
+    return parents, M
+
+
+@settings(max_examples=8, deadline=None)
+@given(SEEDS, st.integers(45, 70))
+def test_a_large_matrix_is_factorised_in_blocks(seed, n):
+    rng = np.random.default_rng(seed)
+    parents, H = long_tree(rng, n)
+    (J, D), b, inverse = rows_of(rng, n, 3), rng.normal(size=n), np.linalg.inv(H)
+    # the Schur complements of the rows below
+    pivots = [1 / np.linalg.inv(H[k:, k:])[0, 0] for k in range(n)]
+    for found in (factor(H, parents), factor(H)):
+        np.testing.assert_allclose(found.solve(b), inverse @ b, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found.inverse_diagonal(J), np.diag(J @ inverse @ J.T), rtol=1e-9)
+        x = found.solve_transposed(b)
+        np.testing.assert_allclose(x * found.reciprocals @ x, b @ inverse @ b, rtol=1e-9)
+        np.testing.assert_allclose(found.solve_scaled(x), inverse @ b, rtol=1e-8, atol=1e-10)
+        updated = np.linalg.solve(H + J.T @ np.diag(D) @ J, b)
+        np.testing.assert_allclose(found.update(J, D).solve(b), updated, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(found.pivots(), pivots, rtol=1e-9)
+
+
+def test_compiled_blocks_solve_as_floats():
+    rng = np.random.default_rng(3)
+    parents, H = long_tree(rng, 45)
+    J, D = rows_of(rng, 45, 2)
+
+    def both(H, b):
+        found = factor(H.reshape(45, 45), parents)
+        solutions = found.solve(b), found.inverse_diagonal(J), found.update(J, D).solve(b)
+        return np.concatenate(solutions)
+
+    compiled = compile_function(both, {"H": 45 * 45, "b": 45})
+    worlds = np.stack([H + 0.1 * k * np.eye(45) for k in range(5)])
+    b = rng.normal(size=(5, 45))
+    found = compiled(worlds.reshape(5, -1), b)
+    expected = [both(own.ravel(), x) for own, x in zip(worlds, b, strict=True)]
+    np.testing.assert_allclose(found, np.array(expected), rtol=1e-9, atol=1e-12)
+
+
 def in_blocks(H):
     """The factors of a matrix of a chain, which is so large that they are computed in blocks."""
     n = len(H)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zwang as zw
+from benchmarks.constant_scenes import pinned_chain
 from tests.solver.null_space import null_space_reduction
 from tests.solver.random_problems import random_problem
 from zwang.algebra.dual_control_flow import Tangent, tangents
@@ -215,3 +216,17 @@ def test_no_acceleration_satisfies_a_formula_whose_gradient_alone_vanishes():
     assert zw.constrained_dynamics(m, [0.0], [0.0], [0.0]).converged
     with pytest.raises(InconsistentConstraintsError, match=r"floor contradict.* residual is 2"):
         zw.constrained_dynamics(m, [0.0], [1.0], [0.0])
+
+
+def test_a_long_chain_pinned_at_both_ends():
+    """Its mass matrix is so large that it is factorised in blocks."""
+    m = pinned_chain()
+    rng = np.random.default_rng(1)
+    q, v = np.array(m.home), np.zeros(40)
+    found = zw.constrained_dynamics(m, q, v, tau := 0.01 * rng.normal(size=40))
+    A = np.array(velocity_level_rows_at(m, q)[0], float)
+    M, force = zw.mass_matrix(m, q), tau - zw.inverse_dynamics(m, q, v, np.zeros(40))
+    KKT = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
+    expected = np.linalg.lstsq(KKT, np.concatenate([force, np.zeros(len(A))]), rcond=None)[0][:40]
+    assert found.converged
+    assert np.abs(found.acceleration - expected).max() < 1e-7 * np.abs(expected).max()

@@ -7,6 +7,7 @@ that the cost is that of the nonzero blocks after fill-in. The compiled program 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from zwang.scalar import (
     empty,
     for_each,
     fori_loop,
+    is_zero,
     lane_maximum,
     table,
     zeros,
@@ -40,12 +42,13 @@ class BlockPattern(NamedTuple):
     """The nonzero blocks left of the diagonal after fill-in, the same in all lanes.
 
     counts: their number in each block row. columns: in row K the block columns of block row K, ascending.
-    In an `OrderedLDLT` each world has a pattern of its own, with columns in any order. order: its coupled
-    block rows, in the order of elimination; number: of these; coupled: 1 for each of them, else 0.
+    In a `FixedLDLT` both are tables, the columns of all block rows one after the other. In an `OrderedLDLT`
+    each world has a pattern of its own, with columns in any order. order: its coupled block rows, in the
+    order of elimination; number: of these; coupled: 1 for each of them, else 0.
     """
 
-    counts: MutableArray
-    columns: MutableArray
+    counts: Any
+    columns: Any
     order: Any = None
     number: Any = 0
     coupled: Any = None
@@ -379,7 +382,7 @@ def _factor_block(a: list[list[Any]]) -> tuple[list[list[Any]], list[Any]]:
     reciprocals: list[Any] = [None] * side
     l: list[list[Any]] = [[] for _ in range(side)]
     for k in reversed(range(side)):
-        reciprocals[k] = 1 / a[k][k]
+        reciprocals[k] = math.inf if is_zero(a[k][k]) else 1 / a[k][k]
         l[k] = [a[k][i] * reciprocals[k] for i in range(k)]
         for i in range(k):
             for j in range(i + 1):

@@ -1,4 +1,6 @@
-"""Factorisations of matrices, entry by entry: sparse L^T D L, small dense Cholesky, elimination."""
+"""Factorisations of matrices: sparse L^T D L, entry by entry or in blocks, small dense Cholesky,
+elimination.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.scalar import is_zero, maximum, sqrt
+from zwang.algebra.blocked_ldlt import BlockedFactors
+from zwang.algebra.fixed_ldlt import FixedLDLT
+from zwang.scalar import MutableArray, empty, fori_loop, is_zero, maximum, sqrt
+from zwang.scalar.stacked_pytree import StackedPytree
+
+UNROLLED_MULTIPLICATIONS = 5_000  # up to which a factorisation is unrolled entry by entry
 
 
 class Factors(NamedTuple):
@@ -23,6 +30,10 @@ class Factors(NamedTuple):
     L: Any
     reciprocals: np.ndarray
 
+    def pivots(self) -> np.ndarray:
+        """D (n,)."""
+        return 1 / self.reciprocals
+
     def solve(self, b: Any) -> np.ndarray:
         """H^-1 b (n,) = L^-1 D^-1 L^-T b (Featherstone 2008, Table 6.5)."""
         return self.solve_scaled(self.solve_transposed(b))
@@ -32,14 +43,9 @@ class Factors(NamedTuple):
         columns = (zip(self.solve_transposed(row), self.reciprocals, strict=True) for row in J)
         return [sum((x * x * d for x, d in own if not is_zero(x)), start=0) for own in columns]
 
-    def update(self, J: Any, D: Any) -> Factors:
+    def update(self, J: Any, D: Any) -> Factors | BlockFactors:
         """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
-        H = [[self.H[i][j] for j in range(i + 1)] for i in range(len(self.H))]
-        for row, filled, d in zip(J, _filled_columns(J), D, strict=True):
-            for k in filled:
-                for j in (j for j in filled if j <= k):
-                    H[k][j] = H[k][j] + d * row[k] * row[j]
-        return factor(H)
+        return factor(_with_rows(self.H, J, D))
 
     def solve_transposed(self, b: Any) -> np.ndarray:
         """x (n,) of L^T x = b: the vector whose square x^T D^-1 x is b^T H^-1 b."""
@@ -60,19 +66,76 @@ class Factors(NamedTuple):
         return np.array(x)
 
 
+class BlockFactors(NamedTuple):
+    """The factors of a large matrix H (n, n), as `Factors`, in loops over blocks.
+
+    The compiled program does not grow with the cube of the length of a chain of bodies.
+    """
+
+    H: Any
+    matrix: FixedLDLT
+    factors: BlockedFactors
+
+    @staticmethod
+    def of(H: Any, columns: Sequence[Sequence[int]]) -> BlockFactors:
+        """The factors of H, in whose row k the columns[k] left of the diagonal are not zero."""
+        entries = {(k, i): H[k][i] for k, own in enumerate(columns) for i in (*own, k)}
+        matrix = FixedLDLT(len(H), entries)
+        return BlockFactors(H, matrix, matrix.factors(entries))
+
+    @property
+    def reciprocals(self) -> np.ndarray:
+        """1/D (n,)."""
+        return self.matrix.reciprocals(self.factors)
+
+    def pivots(self) -> np.ndarray:
+        """D (n,)."""
+        return 1 / self.reciprocals
+
+    def solve(self, b: Any) -> np.ndarray:
+        """H^-1 b (n,)."""
+        return self.matrix.solve(self.factors, b)
+
+    def inverse_diagonal(self, J: Any) -> list[Any]:
+        """The diagonal (k,) of J H^-1 J^T, for J (k, n)."""
+        rows, reciprocals = StackedPytree([tuple(row) for row in J]), self.reciprocals
+
+        def visit(k: Any, found: MutableArray) -> MutableArray:
+            x = self.solve_transposed(np.array(rows[k]))
+            return found.set(k, (x * x) @ reciprocals)
+
+        found = fori_loop(0, len(J), visit, empty(len(J)))
+        return [found[k] for k in range(len(J))]
+
+    def update(self, J: Any, D: Any) -> Factors | BlockFactors:
+        """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
+        return factor(_with_rows(self.H, J, D))
+
+    def solve_transposed(self, b: Any) -> np.ndarray:
+        """x (n,) of L^T x = b."""
+        return self.matrix.solve_transposed(self.factors, b)
+
+    def solve_scaled(self, b: Any) -> np.ndarray:
+        """x (n,) of D L x = b."""
+        return self.matrix.solve_scaled(self.factors, b)
+
+
 def factor(
     H: Any, parents: Sequence[int] | None = None, smallest_pivots: Sequence[Any] | None = None
-) -> Factors:
+) -> Factors | BlockFactors:
     """The factors of a symmetric positive definite matrix H (n, n), whose lower triangle is read, with its
     sparsity (Featherstone 2008, Table 6.3).
 
     Rows are eliminated from the last to the first. parents: H has the sparsity of a tree, where parents[k] <
     k is the next generalised velocity towards the root, or -1; then there is no fill-in. By default the
     structural zeros of H are passed over, but for those that fill in. smallest_pivots (n,): take the place of
-    smaller entries of D.
+    smaller entries of D. With these, or up to `UNROLLED_MULTIPLICATIONS`, H is factorised entry by entry,
+    otherwise in blocks.
     """
     n = len(H)
     columns = _with_fill_in(H) if parents is None else [ancestors(parents, k) for k in range(n)]
+    if smallest_pivots is None and sum(len(own) ** 2 / 2 for own in columns) > UNROLLED_MULTIPLICATIONS:
+        return BlockFactors.of(H, columns)
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
     reciprocals: list[Any] = [None] * n
     for k in reversed(range(n)):
@@ -86,6 +149,16 @@ def factor(
                 A[i][j] = A[i][j] - a * A[k][j]
             A[k][i] = a
     return Factors(H, columns, A, np.array(reciprocals))
+
+
+def _with_rows(H: Any, J: Any, D: Any) -> list[list[Any]]:
+    """The lower triangle of H + J^T D J."""
+    found = [[H[i][j] for j in range(i + 1)] for i in range(len(H))]
+    for row, filled, d in zip(J, _filled_columns(J), D, strict=True):
+        for k in filled:
+            for j in (j for j in filled if j <= k):
+                found[k][j] = found[k][j] + d * row[k] * row[j]
+    return found
 
 
 def _with_fill_in(H: Any) -> list[list[int]]:

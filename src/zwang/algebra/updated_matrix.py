@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.blocked_ldlt import BlockedFactors, BlockedLDLT, BlockPattern
-from zwang.algebra.factorization import Factors, factor
+from zwang.algebra.factorization import BlockFactors, Factors, factor
 from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.algebra.woodbury import RowRoots, Woodbury
 from zwang.scalar import (
@@ -125,7 +125,7 @@ class UpdatedMatrix:
             H,
         )
 
-    def factors(self, H: MutableArray) -> Factors | _BlockedFactors:
+    def factors(self, H: MutableArray) -> Factors | BlockFactors | _BlockedFactors:
         """The factors of H, with fill-in; the array H must not be used any more."""
         if self._blocked is None:
             return factor(self._lower(self._filled, H))

@@ -88,12 +88,12 @@ class SpatialTendons:
 def spatial_tendons(tree: Tree, paths: TendonPaths, poses: Sequence[Pose]) -> SpatialTendons:
     """The tendons at the configuration with these world poses of all links."""
     lengths, strands = zeros(len(paths.names)), empty((paths.strand_count, _STRAND))
-    points = _Points(tree, poses, [segment for *_, segment in paths.segments])
+    frames = _Frames(tree, poses, [segment for *_, segment in paths.segments])
     groups: dict[Hashable, list[tuple[int, int, PathSegment]]] = {}
     for numbered in paths.segments:
         groups.setdefault(_form(numbered[-1].around), []).append(numbered)
     for group in groups.values():
-        lengths, strands = _over_segments(points, group, lengths, strands)
+        lengths, strands = _over_segments(frames, group, lengths, strands)
     moments = _moments(tree, paths, poses, strands)
     rigid_lengths, rigid = _rigid_segments(tree, paths, poses)
     return SpatialTendons(paths, lengths, rigid_lengths, strands, rigid, moments)
@@ -110,13 +110,14 @@ def least_span(
     segments = [numbered for numbered in paths.segments if not _coincides(tree, others, numbered[-1])]
     if not segments:
         return np.inf
-    points = _Points(tree, poses, [segment for *_, segment in segments])
-    data = StackedPytree([points.data(numbered) for numbered in segments])
+    frames = _Frames(tree, poses, [segment for *_, segment in segments])
+    both = StackedPytree(
+        [(frames.point(segment.first), frames.point(segment.last)) for *_, segment in segments]
+    )
 
     def shorter(k: Any, least: Any) -> Any:
-        segment = data[k]
-        ends = points.positions[segment.first], points.positions[segment.last]
-        return minimum(least, distance_and_direction(*ends)[0])
+        first, last = (frames.position(end) for end in both[k])
+        return minimum(least, distance_and_direction(first, last)[0])
 
     return fori_loop(0, len(segments), shorter, np.inf)
 
@@ -140,9 +141,9 @@ def _rigid_segments(
     """
     lengths: list[Any] = [0] * len(paths.names)
     rigid: list[tuple[Pose, Strands]] = []
-    points = _Points(tree, [IDENTITY] * len(tree.links), [segment for _, segment in paths.rigid])
+    frames = _Frames(tree, [IDENTITY] * len(tree.links), [segment for _, segment in paths.rigid])
     for tendon, segment in paths.rigid:
-        length, strands = _length_and_strands(points, segment.around, points.data((tendon, 0, segment)))
+        length, strands = _length_and_strands(frames, segment.around, frames.data((tendon, 0, segment)))
         lengths[tendon] = lengths[tendon] + length / segment.divisor
         link = tree.placement(segment.first).link
         rigid.append((IDENTITY if link == WORLD else poses[link], strands))
@@ -154,63 +155,75 @@ def _form(around: WrappingBody | None) -> Hashable:
     return around and (around.kind, around.side is None, around.inside)
 
 
+class _Point(NamedTuple):
+    """A point p (3,) of a link, which has a number among those of `_Frames`."""
+
+    link: int
+    p: np.ndarray
+
+
 class _SegmentData(NamedTuple):
-    """The numbers of a segment: of its tendon, its first strand, and of the frames at its ends; the divisor;
-    the numbers of the wrapping body and of the frame on its side, and the radius, 0 without them.
+    """The numbers of a segment: of its tendon and its first strand; the points at its ends, and the divisor;
+    the frame of the wrapping body in that of its link, the point on its side, and its radius.
     """
 
     tendon: int
     strand: int
-    first: int
-    last: int
+    first: _Point
+    last: _Point
     divisor: Any
-    body: int
-    side: int
+    body: tuple[int, Pose] | None
+    side: _Point | None
     radius: Any
 
 
-class _Points:
-    """The frames of segments: their positions in the world, and the poses of wrapping bodies."""
+class _Frames:
+    """The frames of segments, and the poses of the links that have them."""
 
     def __init__(self, tree: Tree, poses: Sequence[Pose], segments: Sequence[PathSegment]) -> None:
-        around = [segment.around for segment in segments if segment.around is not None]
-        frames = [frame for segment in segments for frame in (segment.first, segment.last)]
-        frames += [body.side for body in around if body.side is not None]
-        positions, self.numbers = _poses(tree, poses, frames)
-        self.positions = StackedPytree([pose.p for pose in positions])
-        of_bodies, self.bodies = _poses(tree, poses, [body.frame for body in around])
-        self.poses = StackedPytree(of_bodies)
+        self.tree, self.numbers = tree, dict[int, int]()
+        for segment in segments:
+            around = segment.around and (segment.around.frame, segment.around.side)
+            for frame in (segment.first, segment.last, *(around or ())):
+                if frame is not None:
+                    self.numbers.setdefault(tree.placement(frame).link, len(self.numbers))
+        self.poses = StackedPytree([IDENTITY if link == WORLD else poses[link] for link in self.numbers])
 
     def data(self, numbered: tuple[int, int, PathSegment]) -> _SegmentData:
         """The numbers of a segment."""
         tendon, strand, segment = numbered
-        body, side, radius = 0, 0, 0
+        body, side, radius = None, None, 0
         if segment.around is not None:
-            body, radius = self.bodies[segment.around.frame], segment.around.radius
-            side = 0 if segment.around.side is None else self.numbers[segment.around.side]
-        ends = self.numbers[segment.first], self.numbers[segment.last]
+            placement, radius = self.tree.placement(segment.around.frame), segment.around.radius
+            body = self.numbers[placement.link], Pose(placement.R, placement.p)
+            side = None if segment.around.side is None else self.point(segment.around.side)
+        ends = self.point(segment.first), self.point(segment.last)
         return _SegmentData(tendon, strand, *ends, segment.divisor, body, side, radius)
 
+    def point(self, frame: str) -> _Point:
+        """The origin of a frame."""
+        placement = self.tree.placement(frame)
+        return _Point(self.numbers[placement.link], placement.p)
 
-def _poses(tree: Tree, poses: Sequence[Pose], frames: Sequence[str]) -> tuple[list[Pose], dict[str, int]]:
-    """The world poses of frames, each once, and their numbers."""
-    numbers = {frame: k for k, frame in enumerate(dict.fromkeys(frames))}
-    return [placement_pose(poses, tree.placement(frame)) for frame in numbers], numbers
+    def position(self, point: _Point) -> np.ndarray:
+        """The position (3,) of a point in the world."""
+        R, p = self.poses[point.link]
+        return p + R @ point.p
 
 
 def _over_segments(
-    points: _Points,
+    frames: _Frames,
     group: Sequence[tuple[int, int, PathSegment]],
     lengths: MutableArray,
     strands: MutableArray,
 ) -> tuple[MutableArray, MutableArray]:
     """The lengths and the strands after those of the segments of one form are added."""
-    data, around = StackedPytree([points.data(numbered) for numbered in group]), group[0][-1].around
+    data, around = StackedPytree([frames.data(numbered) for numbered in group]), group[0][-1].around
 
     def visit(k: Any, carry: tuple[MutableArray, MutableArray]) -> tuple[MutableArray, MutableArray]:
         lengths, strands = carry
         segment = data[k]
-        length, found = _length_and_strands(points, around, segment)
+        length, found = _length_and_strands(frames, around, segment)
         for strand, (n, p) in enumerate(found):
             for i, x in enumerate([*(n / segment.divisor), *p]):
                 strands = strands.set((segment.strand + strand, i), x)
@@ -221,18 +234,18 @@ def _over_segments(
 
 
 def _length_and_strands(
-    points: _Points, around: WrappingBody | None, segment: _SegmentData
+    frames: _Frames, around: WrappingBody | None, segment: _SegmentData
 ) -> tuple[Any, Strands]:
     """Length of a segment, and the direction and a point of each strand."""
-    first, last = points.positions[segment.first], points.positions[segment.last]
+    first, last = frames.position(segment.first), frames.position(segment.last)
     distance, n = distance_and_direction(first, last)
     if around is None:
         return distance, [(n, first)]
-    return _wrapped(points, around, segment, (first, last, distance, n))
+    return _wrapped(frames, around, segment, (first, last, distance, n))
 
 
 def _wrapped(
-    points: _Points, around: WrappingBody, segment: _SegmentData, straight: tuple[Any, ...]
+    frames: _Frames, around: WrappingBody, segment: _SegmentData, straight: tuple[Any, ...]
 ) -> tuple[Any, Strands]:
     """Length of a segment that may wrap around a body, and the directions and points of both strands.
 
@@ -241,9 +254,13 @@ def _wrapped(
     so that their sum has exactly no moment arm about a joint of the body.
     """
     first, last, distance, n = straight
-    side = None if around.side is None else points.positions[segment.side]
+    assert segment.body is not None
+    link, frame = segment.body
+    R, p = frames.poses[link]
+    pose = Pose(R @ frame.R, p + R @ frame.p)
+    side = None if segment.side is None else frames.position(segment.side)
     shape = WrapShape(around.kind, segment.radius)
-    wrapped = wrap_around(shape, points.poses[segment.body], first, last, side, around.inside)
+    wrapped = wrap_around(shape, pose, first, last, side, around.inside)
     before, n_before = distance_and_direction(first, wrapped.first)
     after, n_after = distance_and_direction(wrapped.last, last)
     length = where(wrapped.touches, before + wrapped.length + after, distance)

@@ -165,7 +165,7 @@ def check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> Non
     """
     M = np.asarray(M, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = 1 / np.asarray(factor(M, velocity_parents(m.tree)).reciprocals, float)
+        pivots = np.asarray(factor(M, velocity_parents(m.tree)).pivots(), float)
     singular = ~(pivots > SINGULAR * m.nv * np.diag(M))
     if singular.any():
         first = int(np.flatnonzero(singular)[-1])  # the elimination runs from the leaves to the root
