@@ -50,7 +50,17 @@ from zwang.robot.whole_body.step_rows import (
     within_ball_limits,
 )
 from zwang.robot.whole_body.weighted_tasks import PostureTask
-from zwang.scalar import absolute, logical_and, logical_not, logical_or, maximum, minimum, where, while_loop
+from zwang.scalar import (
+    absolute,
+    cond,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    where,
+    while_loop,
+)
 from zwang.solver.newton import newton
 from zwang.solver.solution import Solution
 
@@ -88,7 +98,7 @@ def displacement(
     targets: Sequence[TaskTarget],
     h: Any,
     damping: Any = 0,
-    priorities: int | None = None,
+    priorities: Any = np.inf,
 ) -> Displacement:
     """The displacement of one step h [s] from the configuration of `kinematics`, with its poses computed.
 
@@ -97,15 +107,25 @@ def displacement(
     0 for limits, distances and loops alone.
     """
     q = kinematics.q
-    considered = problem.priorities[:priorities] or [[]]
-    levels = [_level(problem, numbers, kinematics, targets, damping) for numbers in considered]
+    levels = [_level(problem, numbers, kinematics, targets, damping) for numbers in problem.priorities]
     bounds = step_bounds(problem, q, h)
     limits = [*bound_rows(problem, bounds, q), *avoidance_rows(problem, kinematics)]
     held = HeldRows.of(loop_rows(problem, kinematics))
-    failed: Any = 0.0 > 1.0
-    x = np.zeros(problem.mechanism.nv)
+    never = 0.0 > 1.0
+    nothing = np.zeros(problem.mechanism.nv), np.zeros(sum(map(len, limits))), never
+    x, _, failed = nothing
+    if problem.loops or problem.avoidance:
+        without_tasks = _level(problem, [], kinematics, targets, damping)
+        x, _, failed = cond(
+            priorities < 1, lambda: _solved(problem, without_tasks, held, limits), lambda: nothing
+        )
     for number, level in enumerate(levels):
-        x, force, level_failed = _solved(problem, level, held, limits)
+        before = x, nothing[1], never
+        x, force, level_failed = cond(
+            number < priorities,
+            lambda own=(level, held, limits): _solved(problem, *own),
+            lambda before=before: before,
+        )
         failed = logical_or(failed, level_failed)
         if number + 1 < len(levels):
             pressed = pressed_velocities(bounds, force, level.diagonal, x)

@@ -39,6 +39,8 @@ from zwang.robot.whole_body.step_rows import (
 from zwang.robot.whole_body.weighted_tasks import ComTask, FrameTask, PostureTask
 from zwang.scalar import (
     absolute,
+    equal,
+    fori_loop,
     logical_and,
     logical_not,
     logical_or,
@@ -114,9 +116,12 @@ class TaskErrors(NamedTuple):
             total = total + where(so_far, 1.0, 0.0)
         return total
 
-    def merit(self, count: int) -> Any:
+    def merit(self, count: Any) -> Any:
         """The merit of the errors of the first `count` priorities."""
-        lower = sum(KAPPA**k * c for k, c in enumerate(self.costs[:count]) if k)
+        lower: Any = 0.0
+        for k, c in enumerate(self.costs):
+            if k:
+                lower = lower + where(k < count, KAPPA**k * c, 0.0)
         return sqrt(2 * self.costs[0]) + self.penalty + lower
 
 
@@ -189,58 +194,49 @@ def search(
     priorities keeps to first order only. Where a search ends with fewer priorities within the tolerances than
     before, q is the last with more.
     """
-    last = search_priorities(problem, within_limits(problem, start), targets, settings, 1, 0.0)
-    for count in range(2, len(problem.priorities) + 1):
-        first = last
-        last = search_priorities(problem, first.q, targets, settings, count, first.iterations)
-        q = select_array(last.reached < last.most_reached, last.best, last.q)
-        last = last._replace(q=q, failed=logical_or(first.failed, last.failed))
-    return last
+    q, total, never = within_limits(problem, start), len(problem.priorities), 0.0 > 1.0
+    nothing = WholeBodySearch(q, 0.0, 0.0, q, 0.0, 0.0, 0.0, never, never)
+
+    def continued(k: Any, before: WholeBodySearch) -> WholeBodySearch:
+        return search_priorities(problem, before, targets, settings, 1.0 * (k + 1))
+
+    return fori_loop(0, total, continued, nothing, unroll=total == 1)
 
 
 def search_priorities(
     problem: WholeBodyProblem,
-    start: Any,
+    last: WholeBodySearch,
     targets: Sequence[TaskTarget],
     settings: WholeBodySettings,
-    count: int,
-    iterations: Any,
+    count: Any,
 ) -> WholeBodySearch:
-    """The search for the tasks of the first `count` priorities, after a number of iterations."""
-    tree, square = problem.mechanism.tree, problem.largest_square
+    """The search for the tasks of the first `count` priorities, after that for one fewer."""
+    square, total = problem.largest_square, len(problem.priorities)
 
     def running(s: WholeBodySearch) -> Any:
         return logical_and(logical_not(s.ended), s.iterations < settings.iteration_limit)
 
     def iterate(s: WholeBodySearch) -> WholeBodySearch:
-        kinematics = Kinematics(tree, s.q).with_computed_poses()
-        found = displacement(problem, kinematics, targets, 1.0, s.mu, count)
-        sizes = displacement_sizes(problem.mechanism)
-        size = max_abs([x / own for x, own in zip(found.x, sizes, strict=True)])
-        rotation = largest_rotation(problem, found.x)
-        factor = minimum(1.0, LARGEST_ROTATION / maximum(rotation, LARGEST_ROTATION))
-        q = within_limits(problem, integrate_configuration(tree, s.q, factor * np.array(found.x)))
-        if count > 1 or problem.avoidance or problem.loops:
-            q = corrected(problem, q, targets, count - 1)
-        errors = task_errors(problem, q, targets)
+        step = step_of_search(problem, s, targets, count)
+        errors = task_errors(problem, step.q, targets)
         merit = errors.merit(count)
-        usable = logical_and(logical_not(found.failed), merit < np.inf)
+        usable = logical_and(logical_not(step.failed), merit < np.inf)
         accepted = logical_and(usable, merit <= s.merit)
         mu = where(accepted, s.mu / 4, maximum(4 * s.mu, SMALLEST_REJECTED * square))
         unchanged = absolute(merit - s.merit) <= SMALLEST_DECREASE * s.merit
-        stationary = logical_or(logical_or(size <= settings.step, unchanged), mu > LARGEST_DAMPING * square)
+        stationary = logical_or(step.size <= settings.step, unchanged)
+        stationary = logical_or(stationary, mu > LARGEST_DAMPING * square)
         reached = errors.reached(problem, settings)
-        if count < len(problem.priorities) or count == 1:
-            done = logical_and(
-                reached > len(problem.priorities) - 0.5, errors.penalty <= KEPT * problem.length
-            )
-            stationary = logical_or(stationary, logical_and(accepted, done))
+        done = logical_and(reached > total - 0.5, errors.penalty <= KEPT * problem.length)
+        # the search for all of several priorities goes on to the least error of the last one
+        done = logical_and(done, logical_or(count < total, count <= 1))
+        stationary = logical_or(stationary, logical_and(accepted, done))
         as_many = logical_and(accepted, reached >= s.most_reached)
         return WholeBodySearch(
-            select_array(accepted, q, s.q),
+            select_array(accepted, step.q, s.q),
             where(accepted, merit, s.merit),
             where(accepted, reached, s.reached),
-            select_array(as_many, q, s.best),
+            select_array(as_many, step.q, s.best),
             where(as_many, reached, s.most_reached),
             mu,
             s.iterations + 1,
@@ -248,24 +244,57 @@ def search_priorities(
             logical_not(usable),
         )
 
+    start = last.q
     errors = task_errors(problem, start, targets)
     mu, never = INITIAL_DAMPING * errors.costs[0], 0.0 > 1.0
     reached = errors.reached(problem, settings)
     before = WholeBodySearch(
-        start, errors.merit(count), reached, start, reached, mu, iterations, never, never
+        start, errors.merit(count), reached, start, reached, mu, last.iterations, never, never
     )
-    return while_loop(running, iterate, before)
+    found = while_loop(running, iterate, before)
+    fewer = logical_and(count > 1, found.reached < found.most_reached)
+    q = select_array(fewer, found.best, found.q)
+    return found._replace(q=q, failed=logical_or(last.failed, found.failed))
 
 
-def corrected(problem: WholeBodyProblem, q: Any, targets: Sequence[TaskTarget], count: int) -> np.ndarray:
-    """q after a step for the first `count` priorities alone, 0 for loops and distances, which a step for the
-    next one keeps to first order only.
+class SearchStep(NamedTuple):
+    """A step of a search: the configuration q (nq,) after it, its size, as `WholeBodySettings.step`, and
+    whether the solver failed.
     """
-    kinematics = Kinematics(problem.mechanism.tree, q).with_computed_poses()
-    x = displacement(problem, kinematics, targets, 1.0, 0, count).x
-    near = largest_rotation(problem, x) < LARGEST_ROTATION
-    step = np.array([where(near, value, 0.0) for value in x])
-    return integrate_configuration(problem.mechanism.tree, q, step)
+
+    q: np.ndarray
+    size: Any
+    failed: Any
+
+
+def step_of_search(
+    problem: WholeBodyProblem, s: WholeBodySearch, targets: Sequence[TaskTarget], count: Any
+) -> SearchStep:
+    """The step for the first `count` priorities, no longer than `LARGEST_ROTATION`, and one for the
+    priorities before the last one, or for loops and distances alone, which the first step keeps to first
+    order only. The second one is omitted where it is longer.
+    """
+    tree, sizes = problem.mechanism.tree, displacement_sizes(problem.mechanism)
+    is_corrected = len(problem.priorities) > 1 or problem.avoidance or problem.loops
+
+    def move(k: Any, before: SearchStep) -> SearchStep:
+        is_first = equal(1.0 * k, 0.0)
+        kinematics = Kinematics(tree, before.q).with_computed_poses()
+        found = displacement(problem, kinematics, targets, 1.0, where(is_first, s.mu, 0.0), count - 1.0 * k)
+        rotation = largest_rotation(problem, found.x)
+        shortened = LARGEST_ROTATION / maximum(rotation, LARGEST_ROTATION)
+        factor = where(is_first, shortened, where(rotation < LARGEST_ROTATION, 1.0, 0.0))
+        x = [where(factor > 0, factor * value, 0.0) for value in found.x]
+        size = max_abs([value / own for value, own in zip(found.x, sizes, strict=True)])
+        return SearchStep(
+            within_limits(problem, integrate_configuration(tree, before.q, np.array(x))),
+            where(is_first, size, before.size),
+            where(is_first, where(found.failed, 1.0, 0.0), before.failed),
+        )
+
+    nothing = SearchStep(s.q, 0.0, 0.0)
+    step = fori_loop(0, 2, move, nothing, unroll=False) if is_corrected else move(0, nothing)
+    return step._replace(failed=step.failed > 0)
 
 
 def largest_rotation(problem: WholeBodyProblem, x: np.ndarray) -> Any:
