@@ -47,6 +47,7 @@ from zwang.solver.solution import Solution
 SOFT_ITERATIONS = 200  # with the first rho
 ITERATIONS = 20  # in the first pass, of which three or four suffice mostly, and in those with a smaller rho
 LAST_ITERATIONS = 2  # with the first rho again
+FIRST_PASS = -1
 PASSES = 4  # the number of the last pass, after those with a smaller rho each time
 # in double and in single precision
 PENALTY_COMPLIANCE = 1e-5, 1e-3  # the first rho, relative to the inverse weight of a row
@@ -139,27 +140,22 @@ class _Multipliers(NamedTuple):
         exceeds = max_abs(forces) > self.by_precision(SLOW_RESIDUAL) * size
         return logical_and(exceeds, _act(values_of(self.rows.J), forces))
 
-    def later_passes(self, s: _MultiplierState) -> _MultiplierState:
-        """The state after further passes, which follow a first one that has not converged.
-
-        The residual that is left tells the direction of the forces that converge slowly. If these act on a
-        coordinate, passes with a smaller rho follow, see the module, and otherwise one with the first rho.
+    def converges_slowly(self, s: _MultiplierState) -> Any:
+        """Whether the forces that converge slowly act on a coordinate. The residual that is left tells their
+        direction.
         """
         act = self.acts(values_of(s.residual), value_of(self.terms(s.a, self.D)))
         if self.tangents:
             rates = self.acts(_derivatives(s.residual), _derivative_size(self.rows.J, s.a, self.D))
             act = logical_or(act, rates)
-        ratio = where(act, divide(1, self.by_precision(REDUCTION)), 1.0)
-        start = _Passes(
-            s, where(act, 1.0, 0.0), ratio, where(act, s.iterations + ITERATIONS, SOFT_ITERATIONS)
-        )
-        return while_loop(lambda p: p.number <= PASSES, lambda p: p.after(self), start).state
+        return act
 
 
 class _Passes(NamedTuple):
-    """The state between passes with a rho of their own each. number: of the next one: 0 with the first rho,
-    those from 1 with a smaller one, `PASSES` with the first rho again, and the number after it means the end.
-    ratio: of its D to the first. end: the iteration at which it ends.
+    """The state between passes with a rho of their own each. number: of the next one: `FIRST_PASS`; where it
+    has not converged, 0 with the first rho again and further iterations, or, where the forces that converge
+    slowly act on a coordinate, those from 1 with a smaller rho, and `PASSES` with the first rho again; the
+    number after it means the end. ratio: of its D to the first. end: the iteration at which it ends.
     """
 
     state: _MultiplierState
@@ -169,7 +165,7 @@ class _Passes(NamedTuple):
 
     def after(self, m: _Multipliers) -> _Passes:
         """The state after one more pass."""
-        is_last = equal(self.number, PASSES)
+        is_first, is_last = equal(self.number, FIRST_PASS), equal(self.number, PASSES)
 
         def unfinished(s: _MultiplierState) -> Any:
             return logical_and(logical_or(is_last, logical_not(s.done)), s.iterations < self.end)
@@ -178,12 +174,20 @@ class _Passes(NamedTuple):
         s = while_loop(unfinished, m.iteration(self.ratio), start)
         # derivatives that have converged before the last pass take more iterations to show it again
         s = s._replace(done=logical_or(s.done, logical_and(is_last, self.state.done)))
-        ends = logical_or(is_last, equal(self.number, 0))
-        number = where(ends, PASSES + 1.0, where(s.done, 1.0 * PASSES, self.number + 1))
-        returns = equal(number, PASSES)
-        ratio = where(returns, 1.0, divide(self.ratio, m.by_precision(REDUCTION)))
+        is_slow = logical_and(is_first, logical_not(s.done))
+        sharpens = cond(is_slow, lambda: m.converges_slowly(s), lambda: False)
+        ends = logical_or(logical_or(is_last, equal(self.number, 0)), logical_and(is_first, s.done))
+        number = where(s.done, 1.0 * PASSES, self.number + 1)
+        number = where(is_slow, where(sharpens, 1.0, 0.0), number)
+        returns = logical_and(equal(number, PASSES), logical_not(ends))
+        smaller = divide(where(is_first, 1.0, self.ratio), m.by_precision(REDUCTION))
+        constant = logical_or(returns, logical_and(is_slow, logical_not(sharpens)))
+        further = s.iterations + where(returns, 1.0 * LAST_ITERATIONS, 1.0 * ITERATIONS)
         return _Passes(
-            s, number, ratio, s.iterations + where(returns, 1.0 * LAST_ITERATIONS, 1.0 * ITERATIONS)
+            s,
+            where(ends, PASSES + 1.0, number),
+            where(constant, 1.0, smaller),
+            where(equal(number, 0), 1.0 * SOFT_ITERATIONS, further),
         )
 
 
@@ -204,12 +208,8 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
                       for w, zero in zip(rows.inverse_weight, vanishes, strict=True)])  # fmt: skip
     multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, scale, tangents)
     start = _MultiplierState(initial, np.zeros(len(rows)), residual)
-    first = while_loop(
-        lambda s: logical_and(logical_not(s.done), s.iterations < ITERATIONS),
-        multipliers.iteration(1.0),
-        start,
-    )
-    last = cond(first.done, lambda: first, lambda: multipliers.later_passes(first))
+    passes = _Passes(start, 1.0 * FIRST_PASS, 1.0, 1.0 * ITERATIONS)
+    last = while_loop(lambda p: p.number <= PASSES, lambda p: p.after(multipliers), passes).state
     # no force changes the residual of a row 0 a = b
     left = max_abs([b for b, zero in zip(rows.aref, vanishes, strict=True) if zero])
     last = last._replace(done=logical_and(last.done, left <= SMALLEST_REFERENCE))
