@@ -68,6 +68,7 @@ TUNINGS = (
     Tuning("solver.multipliers", "PENALTY_COMPLIANCE", ("1e-3, 1e-2", "1e-7, 1e-4"), ("four_bar",)),
     Tuning("algebra.blocked_ldlt", "SIDES", ("(4,)", "(8,)"), ("boxes25", "heap100")),
     Tuning("algebra.factorization", "UNROLLED_MULTIPLICATIONS", ("100", "100_000"), ("pinned_chain", "ant")),
+    Tuning("algebra.factorization", "UNROLLED_WITH_ROWS", ("100", "10_000"), ("pinned_chain", "four_bar")),
     Tuning("algebra.dense_ldlt", "AT_ONCE", ("1", "4"), ("humanoid", "ant")),
     Tuning("algebra.woodbury", "FEW", ("1", "4"), ("humanoid", "ant")),
     Tuning("algebra.updated_matrix", "UNROLLED_MULTIPLICATIONS", ("100", "100_000"), ("ant", "humanoid")),

@@ -16,9 +16,10 @@ from zwang.scalar import MutableArray, empty, fori_loop, is_zero, maximum, sqrt
 from zwang.scalar.stacked_pytree import StackedPytree
 
 UNROLLED_MULTIPLICATIONS = 5_000  # up to which a factorisation is unrolled entry by entry
+UNROLLED_WITH_ROWS = 1_000  # the same of a matrix to which rows are added
 
 
-class Factors(NamedTuple):
+class UnrolledFactors(NamedTuple):
     """The factors of a symmetric positive definite matrix H = L^T D L (n, n), see `factor`.
 
     L is unit lower triangular: its row k has entries in columns[k], and ones on the diagonal, which are not
@@ -43,9 +44,9 @@ class Factors(NamedTuple):
         columns = (zip(self.solve_transposed(row), self.reciprocals, strict=True) for row in J)
         return [sum((x * x * d for x, d in own if not is_zero(x)), start=0) for own in columns]
 
-    def update(self, J: Any, D: Any) -> Factors | BlockFactors:
+    def update(self, J: Any, D: Any) -> Factors:
         """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
-        return factor(_with_rows(self.H, J, D))
+        return factor(_with_rows(self.H, J, D), most=UNROLLED_WITH_ROWS)
 
     def solve_transposed(self, b: Any) -> np.ndarray:
         """x (n,) of L^T x = b: the vector whose square x^T D^-1 x is b^T H^-1 b."""
@@ -67,7 +68,7 @@ class Factors(NamedTuple):
 
 
 class BlockFactors(NamedTuple):
-    """The factors of a large matrix H (n, n), as `Factors`, in loops over blocks.
+    """The factors of a large matrix H (n, n), as `UnrolledFactors`, in loops over blocks.
 
     The compiled program does not grow with the cube of the length of a chain of bodies.
     """
@@ -107,9 +108,9 @@ class BlockFactors(NamedTuple):
         found = fori_loop(0, len(J), visit, empty(len(J)))
         return [found[k] for k in range(len(J))]
 
-    def update(self, J: Any, D: Any) -> Factors | BlockFactors:
+    def update(self, J: Any, D: Any) -> Factors:
         """The factors of H + J^T D J, for J (k, n) and the diagonal D (k,)."""
-        return factor(_with_rows(self.H, J, D))
+        return factor(_with_rows(self.H, J, D), most=UNROLLED_WITH_ROWS)
 
     def solve_transposed(self, b: Any) -> np.ndarray:
         """x (n,) of L^T x = b."""
@@ -120,21 +121,27 @@ class BlockFactors(NamedTuple):
         return self.matrix.solve_scaled(self.factors, b)
 
 
+Factors = UnrolledFactors | BlockFactors
+
+
 def factor(
-    H: Any, parents: Sequence[int] | None = None, smallest_pivots: Sequence[Any] | None = None
-) -> Factors | BlockFactors:
+    H: Any,
+    parents: Sequence[int] | None = None,
+    smallest_pivots: Sequence[Any] | None = None,
+    most: int = UNROLLED_MULTIPLICATIONS,
+) -> Factors:
     """The factors of a symmetric positive definite matrix H (n, n), whose lower triangle is read, with its
     sparsity (Featherstone 2008, Table 6.3).
 
     Rows are eliminated from the last to the first. parents: H has the sparsity of a tree, where parents[k] <
     k is the next generalised velocity towards the root, or -1; then there is no fill-in. By default the
     structural zeros of H are passed over, but for those that fill in. smallest_pivots (n,): take the place of
-    smaller entries of D. With these, or up to `UNROLLED_MULTIPLICATIONS`, H is factorised entry by entry,
+    smaller entries of D. With these, or up to `most` multiplications, H is factorised entry by entry,
     otherwise in blocks.
     """
     n = len(H)
     columns = _with_fill_in(H) if parents is None else [ancestors(parents, k) for k in range(n)]
-    if smallest_pivots is None and sum(len(own) ** 2 / 2 for own in columns) > UNROLLED_MULTIPLICATIONS:
+    if smallest_pivots is None and sum(len(own) ** 2 / 2 for own in columns) > most:
         return BlockFactors.of(H, columns)
     A = [[H[k][i] if i <= k else 0 for i in range(n)] for k in range(n)]
     reciprocals: list[Any] = [None] * n
@@ -148,7 +155,7 @@ def factor(
             for j in (j for j in columns[k] if j <= i):
                 A[i][j] = A[i][j] - a * A[k][j]
             A[k][i] = a
-    return Factors(H, columns, A, np.array(reciprocals))
+    return UnrolledFactors(H, columns, A, np.array(reciprocals))
 
 
 def _with_rows(H: Any, J: Any, D: Any) -> list[list[Any]]:

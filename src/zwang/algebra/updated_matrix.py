@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.blocked_ldlt import BlockedFactors, BlockedLDLT, BlockPattern
-from zwang.algebra.factorization import BlockFactors, Factors, factor
+from zwang.algebra.factorization import Factors, factor
 from zwang.algebra.ordered_ldlt import blocked_ldlt
 from zwang.algebra.woodbury import RowRoots, Woodbury
 from zwang.scalar import (
@@ -120,22 +120,23 @@ class UpdatedMatrix:
             return self.factors(H).solve(b)
         return cond(
             self._is_filled,
-            lambda H: factor(self._lower(self._filled, H)).solve(b),
-            lambda H: factor(self._lower(self._entries, H)).solve(b),
+            lambda H: self._unrolled(self._filled, H).solve(b),
+            lambda H: self._unrolled(self._entries, H).solve(b),
             H,
         )
 
-    def factors(self, H: MutableArray) -> Factors | BlockFactors | _BlockedFactors:
+    def factors(self, H: MutableArray) -> Factors | _BlockedFactors:
         """The factors of H, with fill-in; the array H must not be used any more."""
         if self._blocked is None:
-            return factor(self._lower(self._filled, H))
+            return self._unrolled(self._filled, H)
         return _BlockedFactors(self._blocked, self._blocked.factor(H, self._pattern))
 
-    def _lower(self, entries: set[tuple[int, int]], H: MutableArray) -> list[list[Any]]:
-        """The lower triangle of the matrix, of which these entries may be nonzero."""
-        return [
+    def _unrolled(self, entries: set[tuple[int, int]], H: MutableArray) -> Factors:
+        """The factors of the matrix, of which these entries may be nonzero, entry by entry."""
+        lower = [
             [H[self._position[i, j]] if (i, j) in entries else 0 for j in range(i + 1)] for i in range(self.n)
         ]
+        return factor(lower, most=UNROLLED_MULTIPLICATIONS)
 
     def _has(self, columns: Columns) -> bool:
         """Whether the dense matrix with these rows and columns has entries of every state only."""
