@@ -356,13 +356,18 @@ def test_tables_are_read_by_their_columns_and_series_by_their_index():
             np.testing.assert_array_equal(getattr(read, name), getattr(plain, name))
     for columns, message in (
         (["a", "b"], "q lacks the columns 'shoulder', 'elbow'; it needs"),
-        (["shoulder", "b"], r"q lacks the column 'elbow'.*give q.to_numpy\(\), which is read by position"),
+        (
+            ["shoulder", "b"],
+            r"q lacks the column 'elbow'.*give numpy.asarray\(q\), which is read by position",
+        ),
         (["shoulder", "elbow", "time"], "q has the unknown column 'time'"),
         (["shoulder", "elbow", "elbow"], "q has more than once the column 'elbow'"),
     ):
         wrong = pd.DataFrame(np.zeros((100, len(columns))), columns=columns)
         with pytest.raises(ShapeError, match=message):
             zw.identify.measurements(m, time, wrong, q)
+    with pytest.raises(ShapeError, match=r"tau has labels, by which only zw\.identify\.measurements"):
+        zw.identify.Measurements(time, q, q, q, table(q, ""))
     state = [0.1, 0.2], [0.3, 0.4], [0.5, 0.6]
     turned = [pd.Series(x[::-1], index=names[::-1]) for x in state]
     np.testing.assert_array_equal(zw.inverse_dynamics(m, *turned), zw.inverse_dynamics(m, *state))

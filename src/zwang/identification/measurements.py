@@ -15,7 +15,7 @@ from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
 from zwang.mechanism.joint_index import JointIndex
-from zwang.mechanism.labelled_arrays import without_labels
+from zwang.mechanism.labelled_arrays import has_labels, without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
@@ -40,7 +40,8 @@ class Measurements:
 
     cutoff [Hz]: of the low-pass filter of q, v and a; a fit passes tau and the regressor through the same
     filter. lengths: the samples of each trial, where several follow each other; a filter does not cross their
-    ends. Build one with `zw.identify.measurements`, which checks the data and computes what is missing.
+    ends. Build one with `zw.identify.measurements`, which checks the data, computes what is missing, and
+    reads labels; here a labelled array raises ShapeError.
     """
 
     time: np.ndarray
@@ -50,6 +51,15 @@ class Measurements:
     tau: np.ndarray
     cutoff: float | None = None
     lengths: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ShapeError for labelled arrays, which only a mechanism can bring into its order."""
+        for name in ("q", "v", "a", "tau"):
+            if has_labels(getattr(self, name)):
+                raise ShapeError(
+                    f"{name} has labels, by which only zw.identify.measurements(mechanism, time, q, tau) "
+                    f"reads it; use that, or give numpy.asarray({name}), which is read by position"
+                )
 
     @classmethod
     def joined(cls, trials: Sequence[Measurements]) -> Measurements:
@@ -157,7 +167,8 @@ def measurements(
     time (N,) [s]: increasing, and evenly spaced where anything is differentiated or filtered. q (N, nq), tau
     (N, nv): coordinates and generalised forces of the motors [SI]. v, a (N, nv): velocities and
     accelerations; what is missing is computed by central differences on the tangent space. The elements of
-    labelled arrays, as of recordings, and the columns of pandas tables are read by their labels.
+    labelled arrays, as of recordings, and the columns of tables (of pandas, polars, pyarrow ...) are read by
+    their labels.
     cutoff [Hz]: q, v and a are low-pass filtered forwards and backwards by a Butterworth filter of order 4,
     so that no phase is lost; three periods of the cutoff are left out at both ends. A fit then passes tau and
     the regressor through the same filter, so that tau = Y pi still holds, also for dry friction. Give at

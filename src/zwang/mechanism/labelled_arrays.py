@@ -79,30 +79,53 @@ def without_labels(values: Any, names: Sequence[str], what: str) -> Any:
     """A labelled array with worlds and times first, and its elements, last, in the order of `names`; other
     values as they are.
 
-    Labels are those of the dimensions `ELEMENTS`, and the columns of a table or the index of a series of
-    pandas, unless these are numbers. what: the argument, for errors, with which the names of columns may
-    begin, as "q_hip" of q. Raises ShapeError.
+    Labels are those of the dimensions `ELEMENTS`, and the columns of a table (of pandas, polars, pyarrow ...)
+    or the index of a series of pandas, unless these are numbers. what: the argument, for errors, with which
+    the names of columns may begin, as "q_hip" of q. Raises ShapeError.
     """
     if type(values) is np.ndarray:
         return values
-    if hasattr(values, "iloc"):
-        return _table_without_labels(values, names, what)
-    dims, labels = getattr(values, "dims", ()), getattr(values, "coords", ())
-    for dimension in ELEMENTS:
-        if dimension in dims and dimension in labels:
-            first = [d for d in ("world", "time") if d in dims]
-            ordered = in_order_of_names(values, dimension, names, what)
-            return ordered.transpose(*first, ..., dimension)
+    if columns := _names_of_columns(values):
+        return _table_without_labels(values, columns, names, what)
+    if dimension := _dimension_of_elements(values):
+        first = [d for d in ("world", "time") if d in values.dims]
+        ordered = in_order_of_names(values, dimension, names, what)
+        return ordered.transpose(*first, ..., dimension)
     return values
 
 
-def _table_without_labels(values: Any, names: Sequence[str], what: str) -> np.ndarray:
-    """The values of a pandas.DataFrame or Series in the order of `names`; those without names as they are."""
-    labels, array = list(values.axes[-1]), np.asarray(values)
-    if not any(isinstance(label, str) for label in labels):
-        return array
+def has_labels(values: Any) -> bool:
+    """Whether `without_labels` reads these values by labels."""
+    return type(values) is not np.ndarray and bool(
+        _names_of_columns(values) or _dimension_of_elements(values)
+    )
+
+
+def _dimension_of_elements(values: Any) -> str:
+    """The labelled dimension of an array over the elements of q, v or tau, or control; empty without one."""
+    dims, labels = getattr(values, "dims", ()), getattr(values, "coords", ())
+    return next((x for x in ELEMENTS if x in dims and x in labels), "")
+
+
+def _names_of_columns(values: Any) -> list[Any]:
+    """The names of the columns of a table, or of the elements of a series of pandas; empty without names."""
+    if hasattr(values, "iloc"):
+        names = values.axes[-1]
+    else:
+        names = getattr(values, "column_names", None) or getattr(values, "columns", None)
+        names = names if isinstance(names, list | tuple) else ()
+    return list(names) if any(isinstance(name, str) for name in names) else []
+
+
+def _table_without_labels(values: Any, labels: list[Any], names: Sequence[str], what: str) -> Any:
+    """The values of a table with these labels of its columns, or of a series, in the order of `names`."""
+    array = np.asarray(values)
+    if array.shape[-1:] != (len(labels),):  # such as a table that is not evaluated yet
+        return values
     if not set(labels) & set(names):
         labels = [str(label).removeprefix(f"{what}_") for label in labels]
     if problem := _problem_of_labels(labels, names, "column" if array.ndim > 1 else "element"):
-        raise ShapeError(f"{what} {problem}; give {what}.to_numpy(), which is read by position, or rename")
+        raise ShapeError(
+            f"{what} {problem}; give numpy.asarray({what}), which is read by position, or rename"
+        )
     return array[..., [labels.index(name) for name in names]]
