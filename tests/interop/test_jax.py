@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import zwang as zw
 from tests.interop import cases
@@ -59,6 +60,13 @@ def test_values_are_those_of_the_compiled_function(name):
         assert isinstance(expected, type(found)) or isinstance(found, jax.Array)
         assert list(map(np.shape, jax.tree.leaves(found))) == list(map(np.shape, jax.tree.leaves(expected)))
         np.testing.assert_array_equal(cases.flat(found), cases.flat(expected))
+
+
+def test_labelled_arrays_are_read_by_their_labels():
+    q = xr.DataArray(
+        STATE["q"][::-1], dims="coordinate", coords={"coordinate": list(ARM.coordinate_names[::-1])}
+    )
+    close(in_jax("mass_matrix")(q, params=PARAMS), native("mass_matrix", STATE["q"]))
 
 
 @pytest.mark.parametrize("name", cases.FUNCTIONS)

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import zwang as zw
 from tests.interop import cases
@@ -296,6 +297,14 @@ def test_wrong_calls_are_explained():
     FAST.mass_centre(STATE["q"], params=PARAMS)
     with pytest.raises(StateError, match=r"q.* make a function"):  # also once it is compiled
         FAST.mass_centre(q, params=PARAMS)
+
+
+def test_labelled_arrays_are_read_by_their_labels():
+    q = xr.DataArray(
+        STATE["q"][::-1], dims="coordinate", coords={"coordinate": list(ARM.coordinate_names[::-1])}
+    )
+    found = in_torch("mass_matrix")(q, params=PARAMS)
+    np.testing.assert_array_equal(found, FAST.mass_matrix(STATE["q"], params=PARAMS))
 
 
 def test_the_page_runs(tmp_path, monkeypatch):

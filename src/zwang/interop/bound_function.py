@@ -20,6 +20,7 @@ from zwang.integrator.fixed_step import State
 from zwang.interop.array_function import ArrayFunction, CompiledArrayFunction, FunctionWithJacobian
 from zwang.interop.step_function import StepFunction
 from zwang.kinematics.poses import Pose
+from zwang.mechanism.labelled_arrays import has_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
 
@@ -92,6 +93,12 @@ class BoundFunction:
             if found.get(argument.name) is None and not argument.optional:
                 raise ArgumentError(f"{argument.name!r} is missing: {usage}")
         return {name: found.get(name) for name in names}
+
+    def without_labels(self, name: str, value: Any) -> Any:
+        """The value of an argument; a labelled array as one of NumPy, in the order of the mechanism."""
+        if name not in ARGUMENTS or not has_labels(value):
+            return value
+        return np.asarray(ARGUMENTS[name].without_labels(self.mechanism, value, name))
 
     def parameters(self, params: Mapping[Any, Any] | None) -> list[Any]:
         """The values of the symbols in their order. Raises ParameterError, with the name of the symbol."""

@@ -69,7 +69,8 @@ def function(
 
     def mechanics(*args: Any, params: Mapping[Any, Any] | None = None, **keywords: Any) -> Any:
         named = None if params is None else {str(name): value for name, value in params.items()}
-        return call(bound.given(args, keywords), named)
+        given = bound.given(args, keywords)
+        return call({name: bound.without_labels(name, x) for name, x in given.items()}, named)
 
     mechanics.__name__ = bound.name
     mechanics.__doc__ = method.__doc__

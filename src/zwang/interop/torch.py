@@ -40,6 +40,7 @@ __all__ = ["function"]
 _FUNCTIONS: dict[str, ArrayFunction] = {}
 """The functions by their keys, and derivatives by theirs once they are needed."""
 _SEQUENCES = (list, tuple)  # torch.compile of PyTorch 2.6 does not know their union
+_PLAIN = (np.ndarray, list, tuple, float, int)
 _TYPES = {np.dtype("float32"): torch.float32, np.dtype("float64"): torch.float64}
 
 
@@ -169,6 +170,8 @@ def _tensor(bound: BoundFunction, dtype: Any, name: str, x: Any) -> Any:
     own = bound.function.dtype.name
     if isinstance(x, _SEQUENCES) and any(isinstance(part, torch.Tensor) for part in x):
         raise StateError(f"{name!r} is a {type(x).__name__} of tensors: join them by torch.stack")
+    if not isinstance(x, _PLAIN):
+        x = bound.without_labels(name, x)
     if isinstance(x, np.ndarray):
         check_dtype(bound, name, x.dtype, remedy_by_conversion(f".astype({own!r})", x.dtype.name))
     try:

@@ -28,7 +28,7 @@ from zwang.api.compilation.programs import (
 )
 from zwang.api.compilation.step_results import StepOutputs, shaped_outputs
 from zwang.api.derivatives.rollout_gradient import RolloutGradient, gradient_of_rollout
-from zwang.api.derivatives.rollout_states import rollout_start
+from zwang.api.derivatives.rollout_states import RolloutStart, rollout_start
 from zwang.api.derivatives.rollout_tangents import RolloutTangents, tangents_of_rollout
 from zwang.api.functions.function_table import check_axes, documented
 from zwang.api.functions.sensor_functions import BodyQuantities, by_sensor
@@ -53,9 +53,10 @@ class CompiledMechanism(CompiledDerivatives):
     """A mechanism's functions as machine code, for one world or many worlds at a time.
 
     Arrays have the worlds first: q (..., nq), and v, tau, a (..., nv), with any strides; leading shapes are
-    broadcast, and results have the same leading shape. The methods compute what the functions on floats of
-    the same names do, to a relative 1e-10 in double precision. Results are bitwise independent of the
-    number of worlds, lanes and threads.
+    broadcast, and results have the same leading shape. The elements of labelled arrays, as of recordings, and
+    the columns of tables are read by their labels, those of other arrays by position. The methods compute
+    what the functions on floats of the same names do, to a relative 1e-10 in double precision. Results are
+    bitwise independent of the number of worlds, lanes and threads.
 
     Every method takes params={"m": value or array (...)}: a value for each symbol of the mechanism, or one
     for each world; `integrate_configuration` and `difference_configuration`, which depend on none, work
@@ -346,8 +347,9 @@ class CompiledMechanism(CompiledDerivatives):
             if found is not None:
                 return StepOutputs(*found)
         self._check_activation(activation)
-        controls = validation.real_values(control, "control", copy=False)
-        starts = {"q0": q0, "v0": v0, "activation": activation}
+        controls = validation.real_values(self._positional(control, "control"), "control", copy=False)
+        starts = {"q0": self._positional(q0, "q", "q0"), "v0": self._positional(v0, "v", "v0")}
+        starts["activation"] = activation
         q, v, z = (validation.real_values(x, name, copy=False) for name, x in starts.items())
         over_time = ("control",) if controls.ndim > q.ndim else ()
         arrays = [q, v, z, controls, *self._clock(time)]
@@ -385,12 +387,12 @@ class CompiledMechanism(CompiledDerivatives):
         """
         self._check_activation(activation)
         key = ("feedback_rollout", *self._step_key(step, integrator)[1:])
-        given = {"q0": q0, "v0": v0, "activation": activation, "control": control, "gain": gain}
+        given = {"q0": self._positional(q0, "q", "q0"), "v0": self._positional(v0, "v", "v0")}
+        given |= {"activation": activation, "control": self._positional(control, "control"), "gain": gain}
         q, v, z, u, K = (validation.real_values(x, name) for name, x in given.items())
         if u.ndim < 2:
             raise ShapeError(f"control must have the shape (..., steps, inputs); its shape is {u.shape}")
-        goals = [validation.real_values(x, "reference") for x in reference]
-        arrays = [q, v, z, u, *self._clock(time), *feedback_arrays(self.mechanism, u, K, goals, bounds)]
+        arrays = [q, v, z, u, *self._clock(time), *feedback_arrays(self.mechanism, u, K, reference, bounds)]
         if params is not None or self._symbolic:
             arrays += self._parameters(params)
         function: Any = self._compiled(key)
@@ -432,10 +434,8 @@ class CompiledMechanism(CompiledDerivatives):
         steps, for RK4 and hard equalities also of the accelerations; with checkpoints, of about
         2 sqrt(steps) steps.
         """
-        options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        self._check_activation(activation)
-        start = {"activation": activation, "time": self._time(time)}
-        rollout = rollout_start(self, q0, v0, control, **start, **options)
+        options = {"step": step, "integrator": integrator, "params": params}
+        rollout = self._rollout_start(q0, v0, control, activation, time, options)
         return gradient_of_rollout(rollout, cotangents, checkpoints)
 
     def rollout_tangents(
@@ -465,11 +465,24 @@ class CompiledMechanism(CompiledDerivatives):
         costs a few steps, where `step_derivatives` takes one for each of all n + nu + symbols directions.
         Raises ShapeError for directions of another shape.
         """
-        options: dict[str, Any] = {"step": step, "integrator": integrator, "params": params}
-        self._check_activation(activation)
-        start = {"activation": activation, "time": self._time(time)}
-        rollout = rollout_start(self, q0, v0, control, **start, **options)
+        options = {"step": step, "integrator": integrator, "params": params}
+        rollout = self._rollout_start(q0, v0, control, activation, time, options)
         return tangents_of_rollout(rollout, start_direction, control_direction, parameter_direction)
+
+    def _rollout_start(
+        self,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        control: ArrayLike,
+        activation: ArrayLike,
+        time: ArrayLike,
+        options: Mapping[str, Any],
+    ) -> RolloutStart:
+        """The rollout to be differentiated. options: step, integrator and params, as for `step`."""
+        self._check_activation(activation)
+        q, v = self._positional(q0, "q", "q0"), self._positional(v0, "v", "v0")
+        u = self._positional(control, "control")
+        return rollout_start(self, q, v, u, activation=activation, time=self._time(time), **options)
 
     @property
     def force_labels(self) -> tuple[PointForceLabel, ...]:

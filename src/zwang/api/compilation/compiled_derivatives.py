@@ -164,7 +164,7 @@ class CompiledDerivatives(CompiledPrograms):
     def _validated(self, q: Any, v: Any, activation: Any, control: Any) -> list[np.ndarray]:
         self._check_activation(activation)
         given = {"q": q, "v": v, "activation": activation, "control": control}
-        return [validation.real_values(x, name) for name, x in given.items()]
+        return [validation.real_values(self._positional(x, name), name) for name, x in given.items()]
 
     def _symbol_values(self, params: Parameters | None) -> list[np.ndarray]:
         return self._parameters(params) if params is not None or self._symbolic else []

@@ -201,13 +201,28 @@ class CompiledPrograms:
         return self._rollouts[by_key]
 
     def _call(self, key: Key, arrays: tuple[Any, ...], params: Parameters | None) -> Any:
-        function = self._functions.get(key)
-        if function is None:
+        try:
+            function = self._functions[key]
+        except KeyError:
             function = self._compiled(key)
         if params is not None or self._symbolic:
             arrays = (*arrays, *self._parameters(params))
-        found = function.direct(arrays)  # a call of `function` costs 50 ns more
-        return function(*arrays) if found is None else found
+        found = function.direct(arrays)  # which refuses labelled arrays
+        return function(*self._without_labels(key, arrays)) if found is None else found
+
+    def _without_labels(self, key: Key, arrays: Sequence[Any]) -> list[Any]:
+        """The inputs of a program, those with labels in the order of the mechanism's elements."""
+        names = [port.name for port in self._program(key).inputs]
+        known = [self._positional(x, name) if name in ARGUMENTS else x
+                 for name, x in zip(names, arrays, strict=False)]  # fmt: skip
+        return [*known, *arrays[len(known) :]]
+
+    def _positional(self, value: Any, argument: str, name: str | None = None) -> Any:
+        """The value of an argument of the table, that with labels in the order of the mechanism's elements.
+
+        name: for errors, by default that in the table. Raises ShapeError.
+        """
+        return ARGUMENTS[argument].without_labels(self.mechanism, value, name or argument)
 
     def _parameters(self, params: Parameters | None) -> list[np.ndarray]:
         values = parameter_array(self.mechanism, params)
@@ -233,7 +248,7 @@ class CompiledPrograms:
         return [
             np.zeros(ARGUMENTS[name].shape_in(self.mechanism))
             if value is None
-            else validation.real_values(value, name)
+            else validation.real_values(self._positional(value, name), name)
             for name, value in given
         ]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.api.compilation.closed_loops import closed_loop_motion
-from zwang.api.functions.function_table import MOTOR_FORCES
+from zwang.api.functions.function_table import ARGUMENTS, MOTOR_FORCES
 from zwang.constraint.hard import equality_enabled, is_hard_constraint
 from zwang.errors import (
     DescriptionError,
@@ -124,6 +124,8 @@ def prescribed_motion(
         q, v, a = closed_loop_motion(m, q, v, a, independent=independent, start=start)
     elif start is not None:
         raise DescriptionError("start= chooses a branch of the loops for independent=; leave it out")
+    else:
+        q, v, a = (ARGUMENTS[name].without_labels(m, x, name) for name, x in zip("qva", motion, strict=True))
     return PrescribedMotion(m, tuple(m.speed_names.index(name) for name in names), names, q, v, a)
 
 

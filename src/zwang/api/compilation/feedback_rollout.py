@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api.arguments import validation
+from zwang.api.functions.function_table import ARGUMENTS
 from zwang.errors import ArgumentError, ShapeError
 from zwang.kinematics.configuration import difference_configuration
 from zwang.mechanism.mechanism import Mechanism
@@ -59,10 +60,12 @@ def feedback_arrays(
     mechanism: Mechanism,
     control: np.ndarray,
     gain: np.ndarray,
-    reference: Sequence[np.ndarray],
+    reference: Sequence[npt.ArrayLike],
     bounds: tuple[npt.ArrayLike, npt.ArrayLike] | None,
 ) -> list[np.ndarray]:
-    """The gains, the references and the bounds as inputs of the rollout. Raises ShapeError."""
+    """The gains, the references and the bounds as inputs of the rollout. Raises ShapeError or
+    StateError.
+    """
     steps, nu = control.shape[-2:]
     sizes = (mechanism.nq, mechanism.nv, len(activations(mechanism)))
     n = sum(sizes[1:]) + mechanism.nv
@@ -71,7 +74,9 @@ def feedback_arrays(
     if len(reference) != len(sizes):
         raise ShapeError(f"reference must be (q, v, activation); it has {len(reference)} parts")
     goals = []
-    for x, name, size in zip(reference, REFERENCE, sizes, strict=True):
+    for given, name, size in zip(reference, REFERENCE, sizes, strict=True):
+        values = ARGUMENTS[name].without_labels(mechanism, given, "reference")
+        x = validation.real_values(values, "reference")
         if x.ndim < 2 or x.shape[-2] < steps or x.shape[-1] != size:
             raise ShapeError(
                 f"{name} of the reference must have the shape (..., {steps} or more, {size}); its shape is "

@@ -22,6 +22,7 @@ from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics import free_accelerations
 from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics import configuration, jacobians, poses
+from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
 from zwang.simulation.controls import control_names
@@ -52,6 +53,19 @@ class Argument:
         """The shape for a mechanism, as the compiler takes it: a length, or () for a scalar."""
         inputs = {CONTROL: len(control_names(mechanism)), ACTIVATION: len(activations(mechanism))}
         return {CONFIGURATION: mechanism.nq, NV_VECTOR: mechanism.nv, TIME: (), **inputs}[self.size]
+
+    def without_labels(self, mechanism: Mechanism, value: Any, name: str) -> Any:
+        """A labelled array (..., size) with its elements in the order of the mechanism; others as they are.
+
+        name: the argument, for errors. Raises ShapeError for labels of other elements.
+        """
+        if type(value) is np.ndarray:
+            return value
+        if self.size == CONFIGURATION:
+            return without_labels(value, mechanism.coordinate_names, name)
+        if self.size == NV_VECTOR:
+            return without_labels(value, mechanism.speed_names, name)
+        return without_labels(value, control_names(mechanism), name) if self.size == CONTROL else value
 
     def validated(self, mechanism: Mechanism, value: Any) -> Any:
         """The value of one world as floats; quaternions are normalised. Raises ShapeError or StateError."""

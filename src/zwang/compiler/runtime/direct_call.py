@@ -15,18 +15,19 @@ from zwang.compiler.runtime.ufunc import UniversalFunction
 FAILURES = DISPATCH.index("failures")
 DirectCall = Callable[[Sequence[Any]], Any]
 
-# Arguments of other libraries may raise errors of any type, and NumPy gives arrays of another type for them.
+# Arguments of other libraries may have labels, raise errors of any type, and lead to arrays of another type.
+PLAIN = {np.ndarray, list, tuple, float, int}
 TEXT = """
 def call(arrays):
     before = failures[0]
     try:
         {arguments}, = arrays
-        if {wrong_empty}:
+        if not ({plain}) and has_others(({nonempty},)) or {wrong_empty}:
             return None
         {results} = function({nonempty})
     except Exception:
         return None
-    if type(r0) is not ndarray or failures[0] != before:
+    if failures[0] != before:
         return None
     return {outputs}
 """
@@ -66,6 +67,7 @@ def direct_call(
         arguments=", ".join(arguments),
         wrong_empty=" or ".join(wrong) or "False",
         nonempty=", ".join(nonempty),
+        plain=" and ".join(f"type({a}) is ndarray" for a in nonempty),
         results=", ".join(f"r{number}" for number in range(len(written))),
         outputs=", ".join(returned) + ("" if unpack_single and len(returned) == 1 else ","),
     )
@@ -74,6 +76,7 @@ def direct_call(
         "function": function.call,
         "owner": function,  # kept alive
         "ndarray": np.ndarray,
+        "has_others": lambda arrays: not PLAIN.issuperset(map(type, arrays)),
         "empty": empty,
         "empty_like": empty_like,
     }
