@@ -145,6 +145,29 @@ def test_the_fitted_mechanism_moves_as_the_true_one():
     assert len(found.start_costs) == 2 and "residuals" in str(found)
 
 
+def test_measured_forces_act_above_the_range_of_their_joint():
+    """The inertia J and the damping c of J v_dot + c v = u, with u constant over each step, whose exact
+    solution the record is; the effort limit that the fitted mechanism keeps does not cut the forces off.
+    """
+    J, c, h, t = 0.05, 0.4, 0.01, np.arange(201) * 0.01
+    u, state = 1.3 * np.sin(5 * t) + 0.4 * np.sin(17 * t), np.zeros((len(t), 2))
+    decay = np.exp(-c / J * h)
+    for k, (x, v) in enumerate(state[:-1]):
+        final = u[k] / c
+        state[k + 1] = x + final * h + (v - final) * J / c * (1 - decay), final + (v - final) * decay
+    joint = zw.Revolute("j", axis=(0, 0, 1), effort_limit=1.0, actuator_range=(-1.0, 1.0))
+    body = zw.Body("rotor", joint, mass=1.0, inertia=(0.02, 0.02, 0.03))
+    m = zw.Mechanism("rotor", [body], forces=[zw.Damper("j", 0.2)])
+    q = state[:, :1] + NOISE * np.random.default_rng(0).normal(size=(len(t), 1))
+    assert np.mean(abs(u) > 1.0) > 0.3
+    fit = zw.identify.fit_by_simulation(m, t, q, u[:, None], kinds=("inertia", "damping"), integrator="rk4")
+    found = dict(zip(fit.known.combinations, fit.beta, strict=True))
+    assert found["I_rotor_zz"] == pytest.approx(J, rel=5e-3) and found["damping_j"] == pytest.approx(
+        c, rel=5e-3
+    )
+    assert fit.mechanism.joint("j").joint.actuator_range == (-1.0, 1.0)
+
+
 def test_dry_friction_is_found_by_simulation():
     true, model = arm(friction=0.3), arm(friction=0.1, damping=0.2)
     t, q, tau = record(true)

@@ -128,9 +128,10 @@ def fit_by_simulation(
     errors by the size of the steps that are not small against the intervals: the errors of the default
     integrator are in proportion to that size, those of "rk4" to its fourth power.
 
-    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the generalised forces (N, nv) for
-    a mechanism without inputs; row k acts from time k to time k + 1, and the last row is not used. The
-    elements of labelled arrays, as of recordings, are read by their labels. Of several trials, evenly sampled
+    time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the measured generalised forces
+    (N, nv) for a mechanism without inputs, also above the `actuator_range` of a joint; row k acts from time k
+    to time k + 1, and the last row is not used. The elements of labelled arrays, as of recordings, and the
+    columns of tables are read by their labels. Of several trials, evenly sampled
     with one sampling time, give sequences of these arrays, one of each trial; their lengths may differ.
     v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
     unknowns too, from first guesses by a local polynomial.
@@ -356,15 +357,18 @@ def _unknowns(
 
 @lru_cache(maxsize=16)
 def _simulator(key: _Key, away: frozenset[str], h: float, integrator: str) -> Simulator:
-    """The compiled steps of a mechanism with unknowns, without the limits that the record stays away from."""
+    """The compiled steps of a mechanism with unknowns, without the limits that the record stays away from,
+    and, as measured forces have acted, without the ranges of joints whose forces were measured.
+    """
     unknowns = _unknowns(*key)[0]
     m = unknowns.mechanism
-    bodies = [
-        replace(b, joint=tuple(replace(j, limits=None) if j.name in away else j for j in b.joints))
-        if b.joints
-        else b
-        for b in m.bodies
-    ]
+
+    def as_recorded(joint: Any) -> Any:
+        joint = replace(joint, limits=None) if joint.name in away else joint
+        has_range = not m.inputs and getattr(joint, "actuator_range", None) is not None
+        return replace(joint, actuator_range=None) if has_range else joint
+
+    bodies = [replace(b, joint=tuple(map(as_recorded, b.joints))) if b.joints else b for b in m.bodies]
     stateful = [f.name for f in m.forces if isinstance(f, Actuator) and f.states]
     if stateful:
         raise DescriptionError(
