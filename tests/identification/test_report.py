@@ -55,6 +55,14 @@ def test_residuals_and_cross_validation_are_in_the_report(found):
         assert float(row[2]) == pytest.approx(0.3, rel=0.1) and float(row[3]) == pytest.approx(0.3, rel=0.2)
 
 
+def test_a_planned_motion_is_advised_where_one_can_be_planned(found):
+    poor = replace(found, estimate=replace(found.estimate, scaled_condition=1e4))
+    coupled = MODEL.replace(constraints=[zw.JointCoupling("c", "elbow", "shoulder")])
+    assert "zw.identify.excitation plans" in str(zw.identify.report(poor))
+    text = str(zw.identify.report(replace(poor, model=coupled)))
+    assert "some intervals are wide.\n" in text and "excitation" not in text
+
+
 def test_data_that_no_mechanism_produces_are_told():
     """With the sign of the forces changed, masses would be negative."""
     data = samples()
@@ -165,12 +173,34 @@ def test_a_file_that_cannot_hold_the_fitted_model_is_refused_before_the_fit(call
     fitted = zw.inverse_dynamics(zw.load(tmp_path / "new.urdf"), *state)
     np.testing.assert_allclose(fitted, zw.inverse_dynamics(TRUE, *state), rtol=0.05)
     monkeypatch.setattr(zw.identify, "read_csv", None)  # nothing is read or fitted
+    status, text = call("data.csv", "--out", "missing/other.json")
+    assert status == 1 and "--out 'missing/other.json': there is no folder 'missing'" in " ".join(
+        text.split()
+    )
     status, text = call("data.csv", "--kind", "armature", "--out", "other.urdf")
     assert status == 1 and "--no-strict" in text and not (tmp_path / "other.urdf").exists()
     sprung = MODEL.replace(forces=(zw.Spring("elbow", 2.0),))
     (tmp_path / "arm.json").write_text(sprung.to_json())
     status, text = call("data.csv", "--out", "other.urdf")
     assert status == 1 and "Spring on 'elbow'" in text and "--no-strict" in text
+
+
+def test_the_command_names_the_joints_that_it_fixes_in_the_file(call, tmp_path):
+    (tmp_path / "arm.json").write_text(TRUE.to_json())
+    t, q, v, a = motion(1, 400, seed=3)
+    tau = zw.compile(zw.identify.with_fixed_joints(TRUE, "elbow")).inverse_dynamics(q, v, a)
+    write_csv(tmp_path / "data.csv", zw.identify.Measurements(t, q, v, a, tau), names=("shoulder",))
+    status, text = call("data.csv", "--fix", "elbow", "--kind", "inertia", "--out", "new.json")
+    assert status == 0, text
+    assert "unsupported: joint elbow: fixed by --fix, also in the file" in " ".join(text.split())
+    assert "left out with it: 1 of 2 forces" in " ".join(text.split())
+    fitted = zw.Mechanism.from_json((tmp_path / "new.json").read_text())
+    assert [joint.name for joint in fitted.joints] == ["shoulder"]
+    np.testing.assert_allclose(
+        zw.inverse_dynamics(fitted, [0.3], [1.0], [0.5]),
+        zw.inverse_dynamics(TRUE, [0.3, 0], [1.0, 0], [0.5, 0])[:1],
+        rtol=1e-6,
+    )
 
 
 def test_the_command_fits_by_simulation(call, tmp_path):

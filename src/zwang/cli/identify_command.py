@@ -15,7 +15,7 @@ from zwang.cli.application import app
 from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, Values, examples
 from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
-from zwang.cli.inputs import PAGES, check_output_files, missing_file_message, model_of
+from zwang.cli.inputs import PAGES, check_output_files, check_place, missing_file_message, model_of
 from zwang.errors import FormatError, LoadError, StateError, visible
 from zwang.identification.sample_files import check_ignored, column_names
 
@@ -66,8 +66,8 @@ Window = Annotated[
 Fixed = Annotated[
     list[str] | None,
     Parameter(
-        help="A joint that did not move, fixed in its default position, whose columns are ignored. May be "
-        "given several times.",
+        help="A joint that did not move, fixed in its default position, also in the file of --out; its "
+        "columns are ignored. May be given several times.",
         negative=(),
     ),
 ]
@@ -152,7 +152,7 @@ def identify(
     settings = {"step": step, "integrator": integrator, "window": window, "starts": starts}
     of_simulation: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     _check_method(method, of_forces, of_simulation)
-    write = None if out_file is None else writer_of(out_file)
+    write = None if out_file is None else _writer(out_file)
     _check_exist(data)
     original = model_of(model, base=base, strict=strict, param=param)
     whole = zw.identify.with_fixed_joints(original, fix or ())
@@ -177,17 +177,47 @@ def identify(
         )
     _print_report(zw.identify.report(found), report)
     if write is not None and out_file is not None:
-        _write_model(found, whole, write, out_file, strict)
+        _write_model(found, whole, write, out_file, strict, _fixed_in_file(original, whole))
+
+
+def _writer(path: Path) -> Writer:
+    """The writer of a fitted model. Raises FormatError, or SimulationError if there cannot be the file."""
+    write = writer_of(path)
+    check_place("--out", path)
+    return write
 
 
 def _write_model(
     found: zw.identify.Fit | zw.identify.SimulationFit, whole: zw.Mechanism, write: Writer, path: Path,
-    strict: bool,
+    strict: bool, fixed: Sequence[str],
 ) -> None:  # fmt: skip
-    """Write the fitted mechanism, with the motors of the whole one, and say what is not in the file."""
+    """Write the fitted mechanism, with the motors of the whole one, and say what is not in the file.
+
+    fixed: sentences on joints that it lacks.
+    """
     fitted = found.mechanism if isinstance(found, zw.identify.Fit) else _with_motors(found.mechanism, whole)
     notes = write(fitted, path, strict).notes
-    _print_omitted([n.what for n in notes if n.kind == "unsupported"] + _omitted(found), path)
+    unsupported = [n.what for n in notes if n.kind == "unsupported"]
+    _print_omitted([*fixed, *unsupported, *_omitted(found)], path)
+
+
+def _fixed_in_file(m: zw.Mechanism, whole: zw.Mechanism) -> list[str]:
+    """What the mechanism `whole` with fixed joints lacks of m, as sentences if anything: the joints, and the
+    parts that involve them.
+    """
+    kept = {joint.name for joint in whole.joints}
+    joints = [joint.name for joint in m.joints if joint.name not in kept]
+    if not joints:
+        return []
+    lost = [
+        f"{len(before) - len(after)} of {len(before)} {name}"
+        for name in ("forces", "constraints", "tendons", "sensors", "keyframes")
+        for before, after in [(getattr(m, name), getattr(whole, name))]
+        if len(after) < len(before)
+    ]
+    left_out = f"; left out with it: {', '.join(lost)}" if lost else ""
+    word = "joint" if len(joints) == 1 else "joints"
+    return [f"{word} {', '.join(joints)}: fixed by --fix, also in the file{left_out}"]
 
 
 def _print_report(result: zw.identify.FitReport, page: Path | None) -> None:

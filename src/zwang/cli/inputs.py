@@ -82,12 +82,17 @@ def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) ->
             continue
         if path.suffix not in endings:
             raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
-        if not path.resolve().parent.is_dir():
-            raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+        check_place(option, path, may_be_folder=endings is EXPORTS)
         if endings is EXPORTS:
             check_destination(path)
-        elif path.is_dir():
-            raise SimulationError(f"{option} {str(path)!r} is a folder; give the name of a file")
+
+
+def check_place(option: str, path: Path, *, may_be_folder: bool = False) -> None:
+    """Raises SimulationError if the folder of an output file is missing, or the file is a folder."""
+    if not path.resolve().parent.is_dir():
+        raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
+    if path.is_dir() and not may_be_folder:
+        raise SimulationError(f"{option} {str(path)!r} is a folder; give the name of a file")
 
 
 def check_keyframe(keyframe: str | None, others: Mapping[str, Any]) -> None:

@@ -218,17 +218,31 @@ def _without_posture(m: Mechanism, search: Search, tried: list[np.ndarray]) -> s
     )
 
 
-def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float) -> None:
+def advice_to_plan(m: Mechanism) -> str:
+    """The advice to plan a motion, as the end of a sentence on wide intervals; none if `excitation` refuses
+    the mechanism.
+    """
+    return "" if _obstacle(m) else "; zw.identify.excitation plans a motion that tells more"
+
+
+def _obstacle(m: Mechanism) -> str:
+    """Why no motion of the mechanism is planned, with the remedy; empty if there is no reason."""
     other = [j for j in m.joints if j.kind not in ("revolute", "prismatic")]
     if other or not m.nv:
         what = f"joint {other[0].name!r} is a {other[0].kind} joint" if other else "there is no joint"
-        raise DescriptionError(f"{what}; a motion is planned for revolute and prismatic joints only")
+        return f"{what}; a motion is planned for revolute and prismatic joints only"
     if constraints := constraints_besides_friction(m):
-        raise DescriptionError(
+        return (
             f"mechanism {m.name!r} has constraints ({named(constraints)}), which a planned motion would "
             "violate; replace coupled joints by zw.Fixed, or leave the constraints out with "
             "mechanism.replace(constraints=())"
         )
+    return ""
+
+
+def _check_settings(m: Mechanism, duration: float, harmonics: int, margin: float) -> None:
+    if obstacle := _obstacle(m):
+        raise DescriptionError(obstacle)
     if not 0 < duration < np.inf:
         raise StateError(f"duration is {duration}; it must be a positive time in seconds")
     if not 2 <= harmonics <= 100:

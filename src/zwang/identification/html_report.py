@@ -10,6 +10,7 @@ import numpy as np
 
 from zwang.atomic import write_file
 from zwang.errors import visible
+from zwang.identification.excitation import advice_to_plan
 from zwang.identification.fit import Fit
 from zwang.identification.report_format import (
     STYLE,
@@ -94,8 +95,8 @@ def _summary(fit: Fit) -> str:
     ]
     if fit.estimate.scaled_condition > POOR_CONDITION:
         lines.append(
-            "The condition number of the scaled columns is high, so that some intervals are wide; "
-            "zw.identify.excitation plans a motion that tells more."
+            "The condition number of the scaled columns is high, so that some intervals are wide"
+            f"{advice_to_plan(fit.model)}."
         )
     if fit.outside:
         names = "; ".join(base.combinations[k] for k in fit.outside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from zwang.identification.excitation import advice_to_plan
 from zwang.identification.report_format import Table, digits_of, figure, interval_text
 from zwang.identification.simulation.simulation_fit import SimulationFit
 
@@ -23,8 +24,7 @@ def summary(fit: SimulationFit) -> str:
     ]
     if known.condition > POOR_CONDITION:
         lines.append(
-            "The condition number is high, so that some intervals are wide; zw.identify.excitation plans a "
-            "motion that tells more."
+            f"The condition number is high, so that some intervals are wide{advice_to_plan(fit.model)}."
         )
     if len(fit.start_costs) > 1:
         costs = ", ".join(f"{x:.4g}" for x in sorted(fit.start_costs))
