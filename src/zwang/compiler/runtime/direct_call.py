@@ -22,7 +22,7 @@ def call(arrays):
     before = failures[0]
     try:
         {arguments}, = arrays
-        if not ({plain}) and has_others(({nonempty},)) or {wrong_empty}:
+        if not ({plain}) and not are_plain(map(type, ({nonempty},))) or {wrong_empty}:
             return None
         {results} = function({nonempty})
     except Exception:
@@ -76,7 +76,7 @@ def direct_call(
         "function": function.call,
         "owner": function,  # kept alive
         "ndarray": np.ndarray,
-        "has_others": lambda arrays: not PLAIN.issuperset(map(type, arrays)),
+        "are_plain": PLAIN.issuperset,
         "empty": empty,
         "empty_like": empty_like,
     }
