@@ -25,6 +25,13 @@ UNARY = {
     "acos": np.arccos,
     "exp": np.exp,
     "log": np.log,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "sech": lambda x: 2 * np.exp(-abs(x)) / (1 + np.exp(-2 * abs(x))),
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "floor": np.floor,
     "absolute": np.abs,
 }

@@ -8,7 +8,9 @@ import numpy as np
 
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 
-UNARY = ("sin", "cos", "tan", "asin", "acos", "exp", "log")
+HYPERBOLIC = ("sinh", "cosh", "tanh", "sech")
+INVERSE = ("asinh", "acosh", "atanh")
+UNARY = ("sin", "cos", "tan", "asin", "acos", "exp", "log", *HYPERBOLIC, *INVERSE)
 BINARY = ("atan2", "pow")
 
 
@@ -52,6 +54,14 @@ def arguments(op: str, dtype: str, count: int = 500) -> np.ndarray:
     elif op == "log":
         near_one = 1 + sized(1e-16 if double else 1e-7, 0.4)
         parts = [rng.uniform(0, 3, count), abs(sized(small * 1e-7, great)), near_one]
+    elif op in HYPERBOLIC:
+        reach = (-750, 750) if double else (-107, 107)
+        parts = [rng.uniform(-3, 3, count), rng.uniform(*reach, count), sized(small, great)]
+    elif op == "asinh":
+        parts = [rng.uniform(-3, 3, count), sized(small, great), sized(1e-3, 1e10)]
+    elif op == "acosh":
+        near_one = 1 + abs(sized(1e-16 if double else 1e-7, 10))
+        parts = [rng.uniform(1, 3, count), abs(sized(1, great)), near_one]
     else:
         near_end = 1 - abs(sized(1e-16 if double else 1e-7, 0.5))
         parts = [

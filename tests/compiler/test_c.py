@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.compiler.elementary_cases import HYPERBOLIC, INVERSE
 from tests.compiler.random_functions import SIZE, random_function, random_inputs
 from zwang import scalar
 from zwang.compiler.backends import c
@@ -80,7 +81,7 @@ def every_operation(x):
 
 def elementary(x):
     a, b, _ = x
-    names = ["sin", "cos", "tan", "asin", "acos", "exp", "log"]
+    names = ["sin", "cos", "tan", "asin", "acos", "exp", "log", *HYPERBOLIC, *INVERSE]
     return [getattr(scalar, name)(a) for name in names] + [scalar.atan2(a, b), scalar.power(a, b)]
 
 

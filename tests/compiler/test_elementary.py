@@ -10,14 +10,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from tests.compiler.elementary_cases import BINARY, UNARY, arguments, pairs, program_of
+from tests.compiler.elementary_cases import BINARY, HYPERBOLIC, INVERSE, UNARY, arguments, pairs, program_of
 from zwang.compiler.ir.interpreter import interpret
 from zwang.compiler.ir.program import Block, Instruction, Port, Program
 from zwang.compiler.passes.expand import ELEMENTARY, expand
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 
 TYPES = ("float64", "float32")
-ULPS = 2.0
+ULPS = dict.fromkeys(UNARY + BINARY, 2.0) | dict.fromkeys(("sinh", "tanh", "sech", "acosh"), 3.0)
+IN_NUMPY = {
+    **{op: getattr(np, op.replace("a", "arc", 1)) for op in ("asin", "acos", *INVERSE)},
+    "sech": lambda x: 2 * np.exp(-abs(x)) / (1 + np.exp(-2 * abs(x))),
+}
 
 
 def compiled(*ops: str, dtype: str, lanes: int | None = None) -> CompiledFunction:
@@ -46,12 +50,12 @@ def ulps(op: str, dtype: str, y: float, *x: float) -> float:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("op", UNARY)
-def test_functions_of_one_argument_are_correct_to_two_ulps(op: str, dtype: str) -> None:
+def test_functions_of_one_argument_are_correct_to_two_or_three_ulps(op: str, dtype: str) -> None:
     x = arguments(op, dtype)
     y = compiled(op, dtype=dtype)(x[:, None])[:, 0]
     errors = [ulps(op, dtype, b, a) for a, b in zip(x, y, strict=True)]
     worst = int(np.argmax(errors))
-    assert errors[worst] <= ULPS, (x[worst], y[worst])
+    assert errors[worst] <= ULPS[op], (x[worst], y[worst])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -61,21 +65,21 @@ def test_functions_of_two_arguments_are_correct_to_two_ulps(op: str, dtype: str)
     y = compiled(op, dtype=dtype)(x)[:, 0]
     errors = [ulps(op, dtype, b, *a) for a, b in zip(x, y, strict=True)]
     worst = int(np.argmax(errors))
-    assert errors[worst] <= ULPS, (x[worst], y[worst])
+    assert errors[worst] <= ULPS[op], (x[worst], y[worst])
 
 
 @pytest.mark.parametrize("op", UNARY)
-def test_single_precision_is_correct_to_two_ulps_everywhere(op: str) -> None:
+def test_single_precision_is_correct_to_two_or_three_ulps_everywhere(op: str) -> None:
     """A million floats of all magnitudes, against double precision."""
     bits = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32)
     x = bits.view(np.float32)
     with np.errstate(all="ignore"):
-        right = getattr(np, {"asin": "arcsin", "acos": "arccos"}.get(op, op))(x.astype(np.float64))
+        right = IN_NUMPY.get(op, getattr(np, op, None))(x.astype(np.float64))
         y = compiled(op, dtype="float32")(x[:, None])[:, 0]
         rounded = right.astype(np.float32)
         finite = np.isfinite(rounded)
         errors = abs(y[finite] - right[finite]) / np.spacing(abs(rounded[finite]))
-    assert errors.max() <= ULPS, x[finite][np.argmax(errors)]
+    assert errors.max() <= ULPS[op], x[finite][np.argmax(errors)]
     assert np.array_equal(y[~finite], rounded[~finite], equal_nan=True)
 
 
@@ -91,6 +95,13 @@ def test_functions_of_one_argument_at_zero_infinity_and_nan(dtype: str) -> None:
         "acos": [math.pi / 2, math.pi / 2, nan, nan, nan, 0.0, math.pi, nan, nan],
         "exp": [1.0, 1.0, inf, 0.0, nan],
         "log": [-inf, -inf, inf, nan, nan, 0.0, nan, math.log(2), nan],
+        "sinh": [0.0, -0.0, inf, -inf, nan],
+        "cosh": [1.0, 1.0, inf, inf, nan],
+        "tanh": [0.0, -0.0, 1.0, -1.0, nan],
+        "sech": [1.0, 1.0, 0.0, 0.0, nan],
+        "asinh": [0.0, -0.0, inf, -inf, nan],
+        "acosh": [nan, nan, inf, nan, nan, 0.0, nan],
+        "atanh": [0.0, -0.0, nan, nan, nan, inf, -inf, nan, nan],
     }
     for op, values in right.items():
         x = np.array(special[: len(values)], dtype)
@@ -98,7 +109,8 @@ def test_functions_of_one_argument_at_zero_infinity_and_nan(dtype: str) -> None:
             y = compiled(*together, dtype=dtype)(x[:, None])[:, -1]
             expected = np.array(values, dtype)
             assert np.array_equal(y, expected, equal_nan=True), (op, y)
-            assert np.array_equal(np.signbit(y[:2]), np.signbit(expected[:2])), op
+            if not np.isnan(expected[0]):
+                assert np.array_equal(np.signbit(y[:2]), np.signbit(expected[:2])), op
 
 
 @pytest.mark.parametrize("op", BINARY)
@@ -159,7 +171,8 @@ def test_a_huge_angle_does_not_change_other_lanes(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(
-    "ops", [("sin", "cos"), ("tan",), ("exp", "log"), ("asin", "acos"), ("pow",), ("atan2",)]
+    "ops",
+    [("sin", "cos"), ("tan",), ("exp", "log"), ("asin", "acos"), HYPERBOLIC, INVERSE, ("pow",), ("atan2",)],
 )
 def test_expanded_functions_are_basic_operations_with_the_same_bits_everywhere(
     ops: tuple[str, ...], dtype: str

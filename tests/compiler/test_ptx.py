@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compiler.elementary_cases import program_of
+from tests.compiler.elementary_cases import HYPERBOLIC, INVERSE, program_of
 from tests.compiler.random_functions import SIZE, random_function
 from zwang.compiler.backends.ptx import ptx
 from zwang.compiler.frontend.trace import trace
@@ -22,6 +22,7 @@ TYPES = ("float64", "float32")
 PROGRAMS = {
     "circular": program_of("sin", "cos", "tan"),
     "others": program_of("exp", "log", "asin", "acos"),
+    "hyperbolic": program_of(*HYPERBOLIC, *INVERSE),
     "pairs": program_of("pow", "atan2"),
     **{f"random {seed}": optimise(trace(random_function(seed, 8), {"x": (SIZE,)})) for seed in range(3)},
 }

@@ -18,7 +18,8 @@ SIZE = 3
 NUMBERS = st.one_of(
     st.sampled_from([0, 1, -1, 2, 0.5, -0.25, 3.7, -1e3]), st.floats(-4, 4, allow_subnormal=False)
 )
-UNARY = ["negative", "sin", "cos", "tan", "sqrt", "exp", "log", "absolute", "floor", "asin", "acos", "sign"]
+UNARY = ["negative", "sin", "cos", "tan", "sqrt", "exp", "log", "absolute", "floor", "asin", "acos", "sign",
+         "sinh", "cosh", "tanh", "sech", "asinh", "acosh", "atanh"]  # fmt: skip
 BINARY = ["+", "-", "*", "/", "minimum", "maximum", "atan2", "copysign", "where"]
 
 

@@ -198,6 +198,29 @@ class DualBackend(scalar.Backend):
     def log(self, x: Any) -> Any:
         return self._chain(x, log(x.value), divide(1, x.value))
 
+    def sinh(self, x: Any) -> Any:
+        return self._chain(x, scalar.sinh(x.value), scalar.cosh(x.value))
+
+    def cosh(self, x: Any) -> Any:
+        return self._chain(x, scalar.cosh(x.value), scalar.sinh(x.value))
+
+    def tanh(self, x: Any) -> Any:
+        s = scalar.sech(x.value)  # 1 - tanh^2 would cancel
+        return self._chain(x, scalar.tanh(x.value), s * s)
+
+    def sech(self, x: Any) -> Any:
+        s = scalar.sech(x.value)
+        return self._chain(x, s, -s * scalar.tanh(x.value))
+
+    def asinh(self, x: Any) -> Any:
+        return self._chain(x, scalar.asinh(x.value), divide(1, sqrt(x.value * x.value + 1)))
+
+    def acosh(self, x: Any) -> Any:
+        return self._chain(x, scalar.acosh(x.value), divide(1, sqrt((x.value - 1) * (x.value + 1))))
+
+    def atanh(self, x: Any) -> Any:
+        return self._chain(x, scalar.atanh(x.value), divide(1, (1 - x.value) * (1 + x.value)))
+
     def sqrt(self, x: Any) -> Any:
         root = sqrt(x.value)
         return self._chain(x, root, divide(1, 2 * root))

@@ -29,6 +29,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }
 _FUNCTIONS = {
     **{name: name for name in ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "exp", "log", "atan2")},
+    **{name: name for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")},
     "abs": "fabs",
     "min": "fmin",
     "max": "fmax",
@@ -51,8 +52,10 @@ def scalar_expressions(function: ArrayFunction, inputs: Sequence[Sequence[Any]],
     """
     if not isinstance(function, CompiledArrayFunction):
         raise TraceError(f"{function.name} is no expression of its arguments")
-    known: Mapping[str, Callable[..., Any]] = _OPERATORS | {
-        name: getattr(library, other) for name, other in _FUNCTIONS.items()
+    known: Mapping[str, Callable[..., Any]] = {
+        **_OPERATORS,
+        **{name: getattr(library, other) for name, other in _FUNCTIONS.items()},
+        "sech": lambda a: 1 / library.cosh(a),
     }
     mechanism, body = function.mechanism.mechanism, function.program.body
     ops = {*known, "const", "input"}

@@ -45,7 +45,20 @@ class FloatBackend(Backend):
     acos = _guarded(math.acos, np.arccos, {1: 0})
     exp = _guarded(math.exp, np.exp, {0: 1})
     log = _guarded(math.log, np.log, {1: 0})
+    sinh = _guarded(math.sinh, np.sinh, {0: 0})
+    cosh = _guarded(math.cosh, np.cosh, {0: 1})
+    tanh = _guarded(math.tanh, np.tanh, {0: 0})
+    asinh = _guarded(math.asinh, np.arcsinh, {0: 0})
+    acosh = _guarded(math.acosh, np.arccosh, {1: 0})
+    atanh = _guarded(math.atanh, np.arctanh, {0: 0})
     absolute = staticmethod(abs)
+
+    @staticmethod
+    def sech(x: Any) -> Any:
+        if type(x) is int and x == 0:
+            return 1
+        g = math.exp(-abs(x))  # cosh would be infinite where sech is not yet 0
+        return 2 * g / (1 + g * g)
 
     @staticmethod
     def sqrt(x: Any) -> Any:

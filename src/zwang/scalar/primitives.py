@@ -56,6 +56,41 @@ def log(x: Any) -> Any:
     return backend_of(x).log(x)
 
 
+def sinh(x: Any) -> Any:
+    """Hyperbolic sine."""
+    return backend_of(x).sinh(x)
+
+
+def cosh(x: Any) -> Any:
+    """Hyperbolic cosine."""
+    return backend_of(x).cosh(x)
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return backend_of(x).tanh(x)
+
+
+def sech(x: Any) -> Any:
+    """Hyperbolic secant, 1 / cosh(x), which falls to 0 where cosh(x) is infinite, as does its derivative."""
+    return backend_of(x).sech(x)
+
+
+def asinh(x: Any) -> Any:
+    """Inverse hyperbolic sine."""
+    return backend_of(x).asinh(x)
+
+
+def acosh(x: Any) -> Any:
+    """Inverse hyperbolic cosine, at least 0; nan below 1."""
+    return backend_of(x).acosh(x)
+
+
+def atanh(x: Any) -> Any:
+    """Inverse hyperbolic tangent; infinite at -1 and 1, nan outside [-1, 1]."""
+    return backend_of(x).atanh(x)
+
+
 def power(x: Any, y: Any) -> Any:
     """x to the power of y. Constant half-integers y up to 64 in size use products and one square root."""
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):

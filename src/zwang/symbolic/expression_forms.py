@@ -322,6 +322,8 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "div": lambda a, b: a / b,
     "neg": lambda a: -a, "sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "tan": sp.tan, "asin": sp.asin,
     "acos": sp.acos, "exp": sp.exp, "log": sp.log, "abs": sp.Abs, "floor": sp.floor, "atan2": sp.atan2,
+    "sinh": sp.sinh, "cosh": sp.cosh, "tanh": sp.tanh, "sech": sp.sech, "asinh": sp.asinh, "acosh": sp.acosh,
+    "atanh": sp.atanh,
     "pow": sp.Pow, "min": _unevaluated(sp.Min), "max": _unevaluated(sp.Max), "lt": _unevaluated(sp.Lt),
     "le": _unevaluated(sp.Le), "eq": _unevaluated(sp.Eq), "ne": _unevaluated(sp.Ne),
     "and": _unevaluated(sp.And),

@@ -23,6 +23,8 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "div": lambda a, b: a / b, "neg": lambda a: -a, "abs": abs, "sqrt": mpmath.sqrt, "sin": mpmath.sin,
     "cos": mpmath.cos, "tan": mpmath.tan, "asin": mpmath.asin, "acos": mpmath.acos, "exp": mpmath.exp,
     "log": mpmath.log, "atan2": mpmath.atan2, "pow": mpmath.power,
+    "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "sech": mpmath.sech,
+    "asinh": mpmath.asinh, "acosh": mpmath.acosh, "atanh": mpmath.atanh,
 }  # fmt: skip
 
 

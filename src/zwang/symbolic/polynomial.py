@@ -463,8 +463,9 @@ class ConditionBackend(scalar.Backend):
         return self._joined(sp.Not, p)
 
 
-for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "absolute", "floor", "minimum", "maximum",
-              "power", "copysign", "sign", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
+for _name in ("tan", "asin", "acos", "atan2", "exp", "log", "sinh", "cosh", "tanh", "sech", "asinh", "acosh",
+              "atanh", "sinc", "absolute", "floor", "minimum", "maximum", "power", "copysign", "sign",
+              "heaviside", "less", "less_equal", "equal", "not_equal"):  # fmt: skip
     setattr(PolynomialBackend, _name, _opaque(_name))
 scalar.register(Polynomial, PolynomialBackend())
 scalar.register(Condition, ConditionBackend())

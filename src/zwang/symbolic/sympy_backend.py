@@ -6,9 +6,8 @@ and names of symbols are never interpreted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
 from typing import Any, cast
 
 import sympy as sp
@@ -20,7 +19,7 @@ from sympy.logic.boolalg import Boolean, BooleanFalse, BooleanTrue
 from zwang import scalar
 from zwang.errors import ParameterError
 from zwang.mechanism.numbers import LARGEST_INTEGER
-from zwang.scalar.primitives import floored_division
+from zwang.symbolic.sympy_functions import FUNCTION_NAMES, PRIMITIVES
 
 LARGEST_BITS = 100_000  # of a number in a document
 
@@ -29,9 +28,11 @@ class SymbolicBackend(scalar.Backend):
     """The primitives on SymPy expressions; constants remain exact."""
 
     sin, cos, tan, exp, log = (staticmethod(f) for f in (sp.sin, sp.cos, sp.tan, sp.exp, sp.log))
+    sinh, cosh, tanh, sech = (staticmethod(f) for f in (sp.sinh, sp.cosh, sp.tanh, sp.sech))
+    asinh, acosh, atanh = (staticmethod(f) for f in (sp.asinh, sp.acosh, sp.atanh))
     asin, acos, sqrt = (staticmethod(f) for f in (sp.asin, sp.acos, sp.sqrt))
     absolute, floor, atan2 = staticmethod(sp.Abs), staticmethod(sp.floor), staticmethod(sp.atan2)
-    sign = staticmethod(sp.sign)
+    sign, heaviside, sinc = staticmethod(sp.sign), staticmethod(sp.Heaviside), staticmethod(sp.sinc)
     minimum, maximum = staticmethod(sp.Min), staticmethod(sp.Max)
     logical_and, logical_or, logical_not = staticmethod(sp.And), staticmethod(sp.Or), staticmethod(sp.Not)
     less, less_equal, equal, not_equal = (staticmethod(cast(Any, f)) for f in (sp.Lt, sp.Le, sp.Eq, sp.Ne))
@@ -90,10 +91,13 @@ UNREAL = {
 }
 BINDING = ExprWithLimits, sp.Derivative, sp.Limit, sp.Subs, sp.Lambda
 """The expressions whose own variables are no symbols of a formula."""
+EVALUATED = frozenset([*PRIMITIVES, sp.Piecewise, ExprCondPair])
+"""The operations that are evaluated where they contain symbols."""
 
 
 def unreal_part(x: sp.Basic) -> str:
-    """Why an expression cannot be evaluated as a real finite number; "" if it can.
+    """Why an expression cannot be evaluated as a real finite number; "" if it can. A part without symbols may
+    contain any function.
 
     Repeated parts are inspected once.
     """
@@ -101,6 +105,7 @@ def unreal_part(x: sp.Basic) -> str:
         return "is a condition, true or false"
     pending: list[sp.Basic] = [x]
     seen: set[sp.Basic] = set()
+    symbols: dict[Any, frozenset[Any]] = {}
     while pending:
         part = pending.pop()
         if part in UNREAL:
@@ -112,7 +117,14 @@ def unreal_part(x: sp.Basic) -> str:
         if part not in seen:
             seen.add(part)
             pending += part.args
+            if part.func not in EVALUATED and part.args and free_symbols_of(part, symbols):
+                return _unsupported(part)
     return ""
+
+
+def _unsupported(x: sp.Basic) -> str:
+    """The end of a sentence on a function that is not supported."""
+    return f"contains the function {x.func.__name__}; supported are {', '.join(FUNCTION_NAMES)}"
 
 
 def substitute_in(x: sp.Basic, mapping: Mapping[Any, Any]) -> Any:
@@ -195,10 +207,9 @@ def _evaluated(
 
 
 def _apply(x: Any, args: list[Any]) -> Any:
-    if x.func not in _PRIMITIVES:
-        raise ParameterError(f"the expression {x} contains the function {x.func.__name__}; supported are "
-                             f"{', '.join(sorted(f.__name__ for f in _PRIMITIVES))}")  # fmt: skip
-    return _PRIMITIVES[x.func](*args)
+    if x.func not in PRIMITIVES:
+        raise ParameterError(f"the expression {x} {_unsupported(x)}")
+    return PRIMITIVES[x.func](*args)
 
 
 def _chosen(pairs: list[tuple[Any, Any]]) -> Any:
@@ -221,41 +232,7 @@ def exact(x: Any) -> Any:
     return float(x) if x.is_Float else x
 
 
-def _sum(*terms: Any) -> Any:
-    return reduce(lambda a, b: a + b, terms)
-
-
-def _product(*factors: Any) -> Any:
-    return reduce(lambda a, b: a * b, factors)
-
-
-def _sign(x: Any) -> Any:
-    own = getattr(scalar.backend_of(x), "sign", None)  # a single primitive, where the backend has it
-    return scalar.sign(x) if own is None else own(x)
-
-
-def _power(x: Any, y: Any) -> Any:
-    return scalar.power(x, float(y) if isinstance(y, sp.Number | Fraction) else y)
-
-
-_PRIMITIVES: dict[Any, Callable[..., Any]] = {
-    sp.Add: _sum, sp.Mul: _product, sp.Pow: _power, sp.sin: scalar.sin, sp.cos: scalar.cos,
-    sp.tan: scalar.tan, sp.asin: scalar.asin, sp.acos: scalar.acos, sp.atan2: scalar.atan2,
-    sp.exp: scalar.exp, sp.log: scalar.log,
-    sp.atan: lambda x: scalar.atan2(x, 1), sp.Abs: scalar.absolute, sp.floor: scalar.floor, sp.sign: _sign,
-    sp.Mod: lambda x, y: floored_division(x, y)[1],
-    sp.Min: lambda *a: reduce(scalar.minimum, a), sp.Max: lambda *a: reduce(scalar.maximum, a),
-    sp.StrictLessThan: scalar.less, sp.LessThan: scalar.less_equal, sp.Eq: scalar.equal,
-    sp.Ne: scalar.not_equal, sp.StrictGreaterThan: lambda a, b: scalar.less(b, a),
-    sp.GreaterThan: lambda a, b: scalar.less_equal(b, a),
-    sp.And: lambda *a: reduce(scalar.logical_and, a), sp.Or: lambda *a: reduce(scalar.logical_or, a),
-    sp.Not: scalar.logical_not,
-    sp.ITE: lambda p, a, b: scalar.logical_or(
-        scalar.logical_and(p, a), scalar.logical_and(scalar.logical_not(p), b)
-    ),
-}  # fmt: skip
-
-_KINDS: dict[str, Any] = {f.__name__: f for f in (*_PRIMITIVES, sp.Piecewise)}
+_KINDS: dict[str, Any] = {f.__name__: f for f in (*PRIMITIVES, sp.Piecewise)}
 _CONSTANTS = {"pi": sp.pi, "E": sp.E, "true": sp.true, "false": sp.false}
 
 

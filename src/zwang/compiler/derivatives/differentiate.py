@@ -297,6 +297,13 @@ PARTIALS: dict[str, tuple[Callable[..., Any], ...]] = {
     "acos": (lambda y, a: neg(div(1, _complement_root(a))),),
     "exp": (lambda y, a: y,),
     "log": (lambda y, a: div(1, a),),
+    "sinh": (lambda y, a: RULES["cosh"](a),),
+    "cosh": (lambda y, a: RULES["sinh"](a),),
+    "tanh": (lambda y, a: _square(RULES["sech"](a)),),  # 1 - y^2 would cancel
+    "sech": (lambda y, a: neg(mul(y, RULES["tanh"](a))),),
+    "asinh": (lambda y, a: div(1, RULES["sqrt"](add(_square(a), 1))),),
+    "acosh": (lambda y, a: div(1, RULES["sqrt"](mul(RULES["sub"](a, 1), add(a, 1)))),),
+    "atanh": (lambda y, a: div(1, mul(RULES["sub"](1, a), add(1, a))),),
     "atan2": (
         lambda y, a, b: div(b, add(_square(a), _square(b))),
         lambda y, a, b: neg(div(a, add(_square(a), _square(b)))),

@@ -33,7 +33,7 @@ from zwang.errors import TraceError
 from zwang.scalar import ActiveIndices, cond, empty, fori_loop, lane_maximum, where, while_loop, zeros
 from zwang.scalar.backend import current_backend
 
-SINGULAR = frozenset({"div", "sqrt", "asin", "acos", "log", "pow", "atan2"})
+SINGULAR = frozenset({"div", "sqrt", "asin", "acos", "log", "acosh", "atanh", "pow", "atan2"})
 """Operations whose partial derivatives may be infinite where their result is not selected."""
 INDEX_OPERATIONS: dict[str, Callable[..., Any]] = {
     "iadd": operator.add,

@@ -32,7 +32,8 @@ from zwang.scalar.pytree import leaves_of, rebuild
 UNROLLED_NODES = 5_000
 """A `for_each` loop that would create more nodes than this when unrolled is compiled as a loop."""
 
-_SAME_NAME = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "floor", "atan2", "copysign")
+_SAME_NAME = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "sinh", "cosh", "tanh", "sech",
+              "asinh", "acosh", "atanh", "floor", "atan2", "copysign")  # fmt: skip
 _RULE_OF = dict(zip(_SAME_NAME, _SAME_NAME, strict=True)) | {
     "absolute": "abs",
     "power": "pow",

@@ -99,6 +99,7 @@ REALS: dict[str, Callable[..., Any]] = {
         name: getattr(_real, name)
         for name in ("sqrt", "floor", "sin", "cos", "tan", "asin", "acos", "exp", "log")
     },
+    **{name: getattr(_real, name) for name in ("sinh", "cosh", "tanh", "sech", "asinh", "acosh", "atanh")},
     **{name: getattr(_real, name) for name in ("atan2", "copysign")},
 }
 _OTHERS: dict[str, Callable[..., Any]] = {

@@ -221,6 +221,13 @@ _function("asin", _number.asin, "odd")
 _function("acos", _number.acos)
 _function("exp", _number.exp)
 _function("log", _number.log)
+_function("sinh", _number.sinh, "odd")
+_function("cosh", _number.cosh, "even")
+_function("tanh", _number.tanh, "odd")
+_function("sech", _number.sech, "even")
+_function("asinh", _number.asinh, "odd")
+_function("acosh", _number.acosh)
+_function("atanh", _number.atanh, "odd")
 
 
 # ---------------------------------------------------------------------------------------------- truth

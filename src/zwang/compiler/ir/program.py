@@ -18,6 +18,7 @@ Operations, written as `arguments -> result`, with the instruction's `data`
     fma fms fnma     (a, b, c) -> real      a*b+c, a*b-c, c-a*b, each rounded once
     neg abs sqrt floor   (a) -> real
     sin cos tan asin acos exp log   (a) -> real
+    sinh cosh tanh sech asinh acosh atanh   (a) -> real
     atan2 pow copysign   (a, b) -> real
     held             (a) -> real            a, without its derivative; only in programs to be differentiated
     min max          (a, b) -> real         NaN if either is NaN; of equal values the second

@@ -17,6 +17,7 @@ SIGNATURES: dict[str, tuple[tuple[Kind, ...], Kind]] = {
     **dict.fromkeys(("fma", "fms", "fnma"), ((_R, _R, _R), _R)),
     **dict.fromkeys(("neg", "abs", "sqrt", "floor"), ((_R,), _R)),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "exp", "log"), ((_R,), _R)),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "sech", "asinh", "acosh", "atanh"), ((_R,), _R)),
     **dict.fromkeys(("lt", "le", "eq", "ne"), ((_R, _R), _B)),
     **dict.fromkeys(("and", "or", "xor"), ((_B, _B), _B)),
     "not": ((_B,), _B),

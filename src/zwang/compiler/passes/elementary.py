@@ -1,8 +1,8 @@
 """Elementary functions as sequences of basic operations, so that all backends compute the same bits.
 
-Each function is accurate to 2 units in the last place for any argument, which the tests measure. Arguments
-and results are operands of a `ProgramBuilder`; the coefficients are in `coefficients.py`. The argument
-reductions are standard:
+Each function is accurate to 2 units in the last place for any argument (sinh, tanh, sech and acosh to 3),
+which the tests measure. Arguments and results are operands of a `ProgramBuilder`; the coefficients are in
+`coefficients.py`. The argument reductions are standard:
 
     sin cos tan     x = k pi/2 + r with pi/2 in three parts (Cody and Waite);
 huge x: 2/pi in many parts (Payne and Hanek)
@@ -11,6 +11,8 @@ huge x: 2/pi in many parts (Payne and Hanek)
     pow             exp(y log x) with log x as a sum of two numbers
     atan2           the ratio n/d <= 1; above 1/2, atan(n/d) = pi/4 + atan((n-d)/(n+d))
     asin acos       above 1/2, by the half-angle formula
+    sinh cosh tanh sech     by exp x and exp x - 1, which does not cancel near 0
+    asinh acosh atanh       by log(1 + u), which includes the rounding error of 1 + u
 """
 
 from __future__ import annotations
@@ -234,6 +236,12 @@ def exp(x: Operand) -> Operand:
 
 def _exp_of_sum(x: Operand, correction: Operand | None) -> Operand:
     """exp(x + correction), for x in the range of exp and a small correction."""
+    k, rise = _reduced_exp(x, correction)
+    return _scaled(rise + 1.0, k)
+
+
+def _reduced_exp(x: Operand, correction: Operand | None = None) -> tuple[Operand, Operand]:
+    """(k, rise) with exp(x + correction) = 2**k (1 + rise), sqrt(1/2) <= 1 + rise <= sqrt(2)."""
     dtype = x.builder.dtype
     rounder = FORMATS[dtype].rounder
     first, second, _ = TABLES[dtype]["LN2"]
@@ -241,9 +249,13 @@ def _exp_of_sum(x: Operand, correction: Operand | None) -> Operand:
     r = fnma(k, second, fnma(k, first, x))
     if correction is not None:
         r = r + correction
-    near = fma(r * r, polynomial(r, TABLES[dtype]["EXP"]), r) + 1.0
-    half = floor(k * 0.5)  # 2**k in two factors: it may be out of range
-    return near * _power_of_two(half) * _power_of_two(k - half)
+    return k, fma(r * r, polynomial(r, TABLES[dtype]["EXP"]), r)
+
+
+def _scaled(x: Operand, k: Operand) -> Operand:
+    """2**k x, for an integer k, in two factors, since 2**k may be out of range."""
+    half = floor(k * 0.5)
+    return x * _power_of_two(half) * _power_of_two(k - half)
 
 
 def _power_of_two(k: Operand) -> Operand:
@@ -276,6 +288,11 @@ def _split(x: Operand) -> Split:
 
 def log(x: Operand) -> Operand:
     """The natural logarithm; NaN for negative x."""
+    return _log_and(x, None)
+
+
+def _log_and(x: Operand, addend: Operand | None) -> Operand:
+    """log x + addend; NaN for negative x, and log x where that is infinite."""
     tables = TABLES[x.builder.dtype]
     first, second, _ = tables["LN2"]
     e, f = _split(x)
@@ -283,7 +300,10 @@ def log(x: Operand) -> Operand:
     z = s * s
     half_square = f * f * 0.5
     tail = s * fma(z, polynomial(z, tables["LOG"]), half_square)  # log(1+f) = f - (half_square - tail)
-    value = fma(e, first, f - (half_square - fma(e, second, tail)))
+    low = fma(e, second, tail)
+    if addend is not None:
+        low = low + addend
+    value = fma(e, first, f - (half_square - low))
     ordinary = (x > 0.0) & (x < math.inf)
     extreme = select(x.equals(0.0), -math.inf, select(x.equals(math.inf), math.inf, math.nan))
     return select(ordinary, value, extreme)
@@ -404,7 +424,90 @@ def acos(x: Operand) -> Operand:
     return select(big & ~negative, angle, turned)
 
 
-UNARY = {"exp": exp, "log": log, "asin": asin, "acos": acos}
+# ------------------------------------------------------------------ hyperbolic functions, inverses
+
+
+def _half_exp(a: Operand) -> Operand:
+    """exp(a) / 2 for a >= 0; infinite where that is out of range."""
+    highest = FORMATS[a.builder.dtype].exp_range[1] + 1.0
+    k, rise = _reduced_exp(select(a > highest, highest, a))
+    return _scaled(rise + 1.0, k - 1.0)
+
+
+def cosh(x: Operand) -> Operand:
+    """The hyperbolic cosine, h + 1/(4 h) with h = exp|x| / 2."""
+    h = _half_exp(abs(x))
+    return h + 0.25 / h
+
+
+def sinh(x: Operand) -> Operand:
+    """The hyperbolic sine: below 1, u + u/(2 u + 1) with u = (exp|x| - 1)/2; else h - 1/(4 h)."""
+    a = abs(x)
+    h = _half_exp(a)
+    near = a < 1.0
+    k, rise = _reduced_exp(select(near, a, 0.0))
+    half_power = _power_of_two(k - 1.0)
+    u = fma(half_power, rise, half_power - 0.5)
+    return copysign(select(near, u + u / (u + u + 1.0), h - 0.25 / h), x)
+
+
+def tanh(x: Operand) -> Operand:
+    """The hyperbolic tangent, -t/(t + 2) with t = exp(-2|x|) - 1."""
+    a, limit = abs(x), float(FORMATS[x.builder.dtype].fraction)  # beyond the limit it is 1
+    k, rise = _reduced_exp(select(a > limit, limit, a) * -2.0)
+    power = _power_of_two(k)
+    t = fma(power, rise, power - 1.0)
+    return copysign(t / (t + 2.0), x)
+
+
+def sech(x: Operand) -> Operand:
+    """The hyperbolic secant, 2 g/(1 + g^2) with g = exp(-|x|)."""
+    g = exp(-abs(x))
+    return (g + g) / fma(g, g, 1.0)
+
+
+def _log_of_one_plus(u: Operand) -> Operand:
+    """log(1 + u)."""
+    total, error = _two_sum(u.lift(1.0), u)
+    return _log_and(total, error / total)
+
+
+def asinh(x: Operand) -> Operand:
+    """The inverse hyperbolic sine, log(1 + a + a^2/(1 + sqrt(1 + a^2))) with a = |x|; log 2a for great a."""
+    a = abs(x)
+    great = _is_great(a)
+    b = select(great, 1.0, a)
+    square = b * b
+    total, error = _two_sum(a.lift(1.0), b + square / (sqrt(square + 1.0) + 1.0))
+    value = _log_and(select(great, a, total), select(great, math.log(2), error / total))
+    return copysign(value, x)
+
+
+def acosh(x: Operand) -> Operand:
+    """The inverse hyperbolic cosine, log(1 + t + sqrt(t^2 + 2 t)) with t = x - 1; log 2x if x is great."""
+    great = _is_great(x)
+    t = select(great, 1.0, x) - 1.0
+    total, error = _two_sum(x.lift(1.0), t + sqrt(fma(t, t, t + t)))
+    value = _log_and(select(great, x, total), select(great, math.log(2), error / total))
+    return select(x < 1.0, math.nan, value)
+
+
+def _is_great(x: Operand) -> Operand:
+    """Whether x is so great that x^2 + 1 and x^2 - 1 are x^2 to rounding."""
+    return x > 2.0 ** (FORMATS[x.builder.dtype].fraction // 2 + 2)
+
+
+def atanh(x: Operand) -> Operand:
+    """The inverse hyperbolic tangent, log(1 + 2 a/(1 - a)) / 2 with a = |x|; NaN outside [-1, 1]."""
+    a = abs(x)
+    return copysign(_log_of_one_plus((a + a) / (1.0 - a)) * 0.5, x)
+
+
+UNARY = {
+    **{"exp": exp, "log": log, "asin": asin, "acos": acos},
+    **{"sinh": sinh, "cosh": cosh, "tanh": tanh, "sech": sech},
+    **{"asinh": asinh, "acosh": acosh, "atanh": atanh},
+}
 BINARY = {"pow": pow, "atan2": atan2}
 CIRCULAR = ("sin", "cos", "tan")
 
