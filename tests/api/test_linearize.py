@@ -46,6 +46,7 @@ def test_the_bicycle_has_the_published_eigenvalues(bicycle, states):
     model = zw.linearize(bicycle, q, v, states=states)
     weave, capsize, castering = -0.77534188219585 + 4.46486771378823j, -0.32286642900409, -14.07838969279822
     expected = [weave, np.conj(weave), capsize, castering]
+    assert str(model).startswith(f"<linear model, continuous: states {model.states[0]}, ")
     assert len(model.states) == 10 and model.step is None
     for pole in expected:
         assert np.abs(model.poles - pole).min() < 1e-10

@@ -142,7 +142,15 @@ def test_a_batch_equals_its_members():
 
 def test_no_configurations_give_no_measures():
     arm = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0])
-    assert zw.robot.manipulability(arm, np.zeros((0, 2)), "tip").measure.shape == (0,)
+    found = zw.robot.manipulability(arm, np.zeros((0, 2)), "tip")
+    assert found.measure.shape == (0,) and "shape (0,)" in str(found)
+
+
+def test_the_text_of_a_result_is_a_summary():
+    arm = zw.robot.from_dh(d=[0, 0], a=[1, 1], alpha=[0, 0])
+    text = str(zw.robot.manipulability(arm, [0.3, np.pi / 2], "tip", part="position"))
+    assert "the position of 'tip': measure 1, condition number 2.618, rank 2" in text and len(text) < 130
+    assert "the shape (3,)" in str(zw.robot.manipulability(arm, np.ones((3, 2)), "tip"))
 
 
 def test_length_weighs_metres_against_radians():

@@ -17,6 +17,7 @@ def test_the_two_link_arm_covers_a_ring():
     low, high = space.reach()
     assert 0.6 <= low < 0.601 and 1.399 < high <= 1.4
     assert np.abs(space.positions[:, 2]).max() == 0 and space.hull_volume == 0
+    assert str(space).startswith("<workspace of 'tip': 20,000 samples, x -1.") and len(str(space)) < 100
     np.testing.assert_allclose(space.bounds, [(-1.4, -1.4, 0), (1.4, 1.4, 0)], atol=0.01)
 
 

@@ -60,6 +60,18 @@ class Manipulability:
     q: np.ndarray
     jacobian: np.ndarray
 
+    def __repr__(self) -> str:
+        m, n = self.jacobian.shape[-2:]
+        name = f"manipulability of the {self.space.part} of {self.space.frame!r}"
+        if self.q.ndim != 1:
+            return (
+                f"<{name} at configurations of the shape {self.q.shape[:-1]}, {m} directions, {n} velocities>"
+            )
+        return (
+            f"<{name}: measure {self.measure:.4g}, condition number {self.condition:.4g}, rank {self.rank}, "
+            f"{m} directions, {n} velocities>"
+        )
+
     @cached_property
     def _svd(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         U, s, Vt = np.linalg.svd(self.jacobian, full_matrices=False)

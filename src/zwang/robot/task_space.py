@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -46,8 +46,8 @@ class TaskSpace:
     axes: Axes
     length: float
     basis: np.ndarray
-    transformation: VelocityTransformation
-    full_transformation: VelocityTransformation
+    transformation: VelocityTransformation = field(repr=False)
+    full_transformation: VelocityTransformation = field(repr=False)
     compiled: bool
 
     def jacobian(self, m: Mechanism, q: np.ndarray) -> np.ndarray:

@@ -35,6 +35,11 @@ class Workspace:
     positions: np.ndarray
     rotations: np.ndarray
 
+    def __repr__(self) -> str:
+        sides = zip("xyz", *self.bounds, strict=True)
+        box = ", ".join(f"{axis} {lower:.4g} ... {upper:.4g}" for axis, lower, upper in sides)
+        return f"<workspace of {self.frame!r}: {len(self.q):,} samples, {box} m>"
+
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The axis-aligned bounding box (lower, upper) of the positions, each (3,) [m]."""

@@ -100,6 +100,14 @@ class LinearModel:
     switching: bool
     steady: bool = True
 
+    def __repr__(self) -> str:
+        kind = "continuous" if self.step is None else f"of steps of {self.step:g} s"
+        inputs = ", ".join(self.inputs) or "none"
+        return (
+            f"<linear model, {kind}: states {', '.join(self.states)}; inputs {inputs}; "
+            f"{len(self.outputs)} outputs>"
+        )
+
     @property
     def poles(self) -> np.ndarray:
         """The eigenvalues (n,) of A, ordered as by `ordered_poles`.

@@ -28,6 +28,11 @@ class BodyQuantities(NamedTuple):
     cinert: Any
     cvel: Any
 
+    def __repr__(self) -> str:
+        *worlds, rows, _ = np.shape(self.com)
+        of = f" in worlds of the shape {tuple(worlds)}" if worlds else ""
+        return f"<quantities of {rows - 1} bodies and the world{of}: {', '.join(self._fields)}>"
+
 
 def sensors(
     m: Mechanism, q: Any, v: Any, control: Any, activation: Any, time: Any, step: StepForm | None = None
