@@ -8,7 +8,7 @@ import pytest
 
 import zwang as zw
 from tests.oracles.mujoco_runs import assert_derivatives_are_differences, assert_runs_equal, option
-from zwang.errors import DescriptionError, FormatError, LoadError
+from zwang.errors import ArgumentError, DescriptionError, FormatError, LoadError, ShapeError, UnknownNameError
 
 COMPENSATED = """<mujoco>{option}<worldbody>
   <body gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"/>
@@ -34,6 +34,38 @@ def test_gravity_compensation_by_actuators_equals_mujoco(integrator, tmp_path):
 
 def test_gravity_compensation_by_actuators_needs_an_input(tmp_path):
     assert_runs_equal(COMPENSATED.format(option=option("Euler"), actuators=""), tmp_path)
+
+
+DRIVEN = """<mujoco>{option}<worldbody><geom type="plane" size="1 1 1"/>
+  <body name="arm" pos="0 0 .4"><joint name="a" axis="0 1 0" damping=".1" range="-1 1" limited="true"/>
+    <geom type="capsule" size=".05" fromto="0 0 0 .4 0 0"/>
+    <body pos=".4 0 0"><joint name="b" axis="0 1 0" actuatorfrcrange="-3 3"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 0 -.37"/></body></body>
+</worldbody>
+<actuator><motor name="m" joint="a" gear="3"/><position name="p" joint="b" kp="40"/>
+  <general name="g" joint="b" dyntype="filter" dynprm=".1" gainprm="5"/></actuator></mujoco>"""
+
+
+def test_the_acceleration_under_a_control_equals_mujoco(tmp_path):
+    """In a state with a contact and an active limit, with a motor, a servo and an activation."""
+    path = tmp_path / "driven.xml"
+    path.write_text(DRIVEN.format(option=option("Euler")))
+    model, m = mujoco.MjModel.from_xml_path(str(path)), zw.load(path)
+    data, q, v, u, z = mujoco.MjData(model), [1.02, -1.0], [0.3, -0.2], [1.5, -1.2, 0.4], [0.05]
+    data.qpos, data.qvel, data.ctrl, data.act = q, v, u, z
+    mujoco.mj_forward(model, data)
+    assert data.nefc > 1 and data.ncon
+    for control in (u, dict(zip(m.inputs, u, strict=True))):
+        found = zw.constrained_dynamics(m, q, v, control=control, activation=z).acceleration
+        np.testing.assert_allclose(found, data.qacc, rtol=1e-6)
+    with pytest.raises(ArgumentError, match=r"either tau, .* or control"):
+        zw.constrained_dynamics(m, q, v)
+    with pytest.raises(ArgumentError, match=r"either tau, .* or control"):
+        zw.constrained_dynamics(m, q, v, [0, 0], control=u)
+    with pytest.raises(ShapeError, match="activation is missing"):
+        zw.constrained_dynamics(m, q, v, control={"m": 1.0})
+    with pytest.raises(UnknownNameError, match="'motor'"):
+        zw.constrained_dynamics(m, q, v, control={"motor": 1.0}, activation=z)
 
 
 def test_reactions_under_gravity_compensation_by_actuators_are_refused():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
+from zwang.constraint.bearings import BearingLoads, released_mechanism
 from zwang.constraint.independent_velocities import check_velocity_count, independent_velocities
 from zwang.constraint.rows import Rows
 from zwang.deprecation import renamed_arguments
@@ -16,10 +19,12 @@ from zwang.dynamics.crba import crba
 from zwang.dynamics.energy import kinetic_energy_by_body
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.generalised_forces import passive_forces
-from zwang.errors import StateError
+from zwang.errors import ArgumentError, StateError
+from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
+from zwang.simulation.applied_forces import applied_forces, bearing_loads_of
 from zwang.simulation.constrained import solve_constrained
 from zwang.simulation.solver_status import SolverStatus, solver_status
 from zwang.simulation.status import FAILURE_REASONS, RIGID_FRICTION
@@ -95,8 +100,10 @@ def constrained_dynamics(
     mechanism: Mechanism,
     q: npt.ArrayLike,
     v: npt.ArrayLike,
-    tau: npt.ArrayLike,
+    tau: npt.ArrayLike | None = None,
     *,
+    control: npt.ArrayLike | Mapping[str, float] | None = None,
+    activation: npt.ArrayLike | None = None,
     solver: str = "newton",
     time: float = 0.0,
     coordinate_reduction: bool
@@ -112,26 +119,32 @@ def constrained_dynamics(
     q: coordinates (nq,) [rad, m, unit quaternions].
     v: generalised velocities (nv,) [rad/s, m/s].
     tau: generalised forces (nv,) in addition to those of springs and dampers [N m, N].
+    control: instead of tau, the values (nu,) of motors, actuators and controlled wrenches, also by name, the
+        others zero; without any of these the generalised forces, as for `zw.simulate`. activation: with
+        control, the states (nz,) of actuators that have some.
     solver: "newton" (default), "conjugate" or "projected"; all have the same solution.
     time: the t of time-dependent constraints [s], default 0.
     coordinate_reduction: False (default): constraint forces. True, or the independent velocities: hard
         constraints by coordinate reduction, as for `zw.simulate`.
 
-    Returns a `ConstrainedDynamics`. Raises UnknownNameError for the solver; StateError, with the name of a
+    Returns a `ConstrainedDynamics`. Raises ArgumentError unless either tau or control is given;
+    UnknownNameError for the solver or an input; StateError, with the name of a
     generalised velocity, for a singular mass matrix; SolveError, with their names, for inconsistent hard
     constraints or dependent independent velocities; ShapeError or StateError for arrays.
     Source: Gauss (1829); constraint model and softness as in the MuJoCo documentation, Computation.
     """
     m = validation.numeric_mechanism(mechanism)
     q = validation.configuration(m, q)
-    v, tau = validation.nv_vector(m, v, "v"), validation.nv_vector(m, tau, "tau")
+    v = validation.nv_vector(m, v, "v")
+    applied, bearings = _applied_forces(m, q, v, tau, control, activation, time)
     independent = independent_velocities(m, coordinate_reduction)
     if independent:
         check_velocity_count(m, independent, q, time)
-    applied = tau + passive_forces(m, q, v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         try:
-            found = solve_constrained(m, q, v, applied, solver=solver, time=time, independent=independent)
+            found = solve_constrained(
+                m, q, v, applied, solver=solver, time=time, independent=independent, bearings=bearings
+            )
         except np.linalg.LinAlgError:
             check_inertia(m, crba(m.tree, q))
             raise
@@ -157,6 +170,23 @@ def constrained_dynamics(
         solver_status=SolverStatus(int(solver_status(solution))),
         undetermined=bool(solution.undetermined),
     )
+
+
+def _applied_forces(
+    m: Mechanism, q: np.ndarray, v: np.ndarray, tau: Any, control: Any, activation: Any, time: float
+) -> tuple[np.ndarray, BearingLoads | None]:
+    """Passive forces and tau (nv,), or those of the actuators, and the loads of the bearings under them."""
+    if (tau is None) == (control is None) or (control is None and activation is not None):
+        raise ArgumentError(
+            "constrained_dynamics needs either tau, the generalised forces, or control, the values of inputs "
+            "such as {'motor': 2.0}, with activation=... for actuators that have states: give one of them"
+        )
+    if control is None:
+        return validation.nv_vector(m, tau, "tau") + passive_forces(m, q, v), None
+    z = validation.activation_vector(m, () if activation is None else activation)
+    driven = z, validation.control_vector(m, control), time, m.options.timestep
+    forces = applied_forces(m, Kinematics(m.tree, q, v), *driven)
+    return forces, bearing_loads_of(released_mechanism(m), q, v, *driven)
 
 
 def check_inertia(m: Mechanism, M: npt.ArrayLike, a: npt.ArrayLike = 0.0) -> None:
