@@ -587,22 +587,3 @@ def test_symbolic_equations_contain_the_friction_of_sliding():
     (rate,), load = e.symbols.u, e.symbols.force_magnitudes["ring"]
     found = e.accelerations[0].subs({load: sp.Abs(e.multipliers["ring"][0]), e.q[1]: R0, rate: 3})
     assert sp.simplify(found + mu * 9) == 0
-
-
-def test_a_motor_loads_the_bearing_of_its_joint_as_in_a_simulation():
-    """The acceleration under a control is that of a short step of a simulation."""
-
-    def link(k, parent, x):
-        joint = zw.Revolute(f"q{k}", axis=(0, 1, 0))
-        return zw.Body(
-            f"l{k}", joint, parent, position=(x, 0, 0), mass=1, com=(0.3, 0, 0), inertia=(0.05,) * 3
-        )
-
-    friction = zw.CoulombFriction("bearing", 0.3, joint="q0", radius=0.05)
-    m = zw.Mechanism(
-        "arm", [link(0, "world", 0), link(1, "l0", 0.5)], forces=[zw.Motor("m", "q1")], constraints=[friction]
-    )
-    q, v, h = [0.3, -0.4], [1.0, 0.5], 1e-6
-    run = zw.simulate(m, q, v, control={"m": 4.0}, duration=h, step=h, progress=False)
-    found = zw.constrained_dynamics(m, q, v, control={"m": 4.0}).acceleration
-    np.testing.assert_allclose(found, (run.v.values[0, -1] - v) / h, rtol=1e-5)

@@ -15,7 +15,7 @@ from zwang.compiler.derivatives.differentiate import vjp
 from zwang.compiler.frontend.trace import trace
 from zwang.compiler.pipeline import optimise
 from zwang.compiler.runtime.compiled_function import CompiledFunction
-from zwang.errors import DescriptionError
+from zwang.errors import DescriptionError, ParameterError
 
 x = sp.Symbol("x", real=True)
 ODD = [-2.75, -1.0, -0.75, -(2.0**-10), 2.0**-30, 0.25, 3.0]
@@ -106,6 +106,8 @@ def test_a_function_that_is_not_supported_is_refused_with_the_formula():
     with pytest.raises(DescriptionError, match=f"'drag' .* the function zeta; {supported}"):
         zw.NonIdeal("drag", "curve", {"x": sp.Piecewise((sp.zeta(x), x > 2), (x, True))})
     assert zw.Holonomic("curve", sp.Symbol("z") - x * sp.erf(2))  # a number
+    with pytest.raises(ParameterError, match=f"'m' is erf.* the function erf; {supported}"):
+        zw.Mechanism("b", [zw.Body("b", zw.Prismatic("z"), mass=sp.Symbol("m"))]).subs({"m": sp.erf(x)})
 
 
 def bead(name, *constraints):

@@ -196,9 +196,12 @@ class Mechanism:
                 f"mechanism {self.name!r} has no symbol {unknown[0]!r}; its symbols are {list(self.symbols)}"
             )
         for name, value in named.items():
-            if not is_scalar(value) or isinstance(value, bool | np.timedelta64) or reason_not_real(value):
+            is_real = is_scalar(value) and not isinstance(value, bool | np.timedelta64)
+            reason = reason_not_real(value) if is_real else ""
+            if not is_real or reason:
                 raise ParameterError(
-                    f"the value of {name!r} is {value!r}; it must be a real number or a symbolic expression"
+                    f"the value of {name!r} is {value!r}{reason and f', which {reason}'}; it must be a real "
+                    "number or a symbolic expression"
                 )
         changed: dict[str, Any] = {}
         for field, chosen in self._symbolic_parts.items():
