@@ -1,4 +1,4 @@
-"""The loads of Coulomb laws as a fixed point, against a closed form with noise, and those of a motor."""
+"""The loads of Coulomb laws as a fixed point, against a closed form with noise; those of a given force."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_loads_are_found_to_the_accuracy_of_the_solution_they_come_from(contacts
         solve_loads(laws, slides, found(1e-4), rows, 1.0)
 
 
-def test_a_motor_loads_the_bearing_of_its_joint_as_in_a_simulation():
+def test_a_controlled_force_loads_a_bearing_as_in_a_simulation():
     """The acceleration under a control is that of a short step of a simulation."""
 
     def link(k, parent, x):
@@ -43,10 +43,9 @@ def test_a_motor_loads_the_bearing_of_its_joint_as_in_a_simulation():
         )
 
     friction = zw.CoulombFriction("bearing", 0.3, joint="q0", radius=0.05)
-    m = zw.Mechanism(
-        "arm", [link(0, "world", 0), link(1, "l0", 0.5)], forces=[zw.Motor("m", "q1")], constraints=[friction]
-    )
+    pull = zw.Wrench("l1", (1, 0, 2), input="pull")
+    m = zw.Mechanism("arm", [link(0, "world", 0), link(1, "l0", 0.5)], forces=[pull], constraints=[friction])
     q, v, h = [0.3, -0.4], [1.0, 0.5], 1e-6
-    run = zw.simulate(m, q, v, control={"m": 4.0}, duration=h, step=h, progress=False)
-    found = zw.constrained_dynamics(m, q, v, control={"m": 4.0}).acceleration
+    run = zw.simulate(m, q, v, control={"pull": 40.0}, duration=h, step=h, progress=False)
+    found = zw.constrained_dynamics(m, q, v, control={"pull": 40.0}).acceleration
     np.testing.assert_allclose(found, (run.v.values[0, -1] - v) / h, rtol=1e-5)

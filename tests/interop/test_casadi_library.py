@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import zwang as zw
 from tests.faults.processes import run
@@ -190,6 +191,14 @@ def test_expressions_take_sx_symbols():
     M = casadi.Function("M", [q, payload], [function(q, payload)])
     given = arguments("mass_matrix")
     close(np.array(M(*given)), in_float_text("mass_matrix", *given)[0])
+
+
+def test_expressions_have_hyperbolic_functions():
+    p = sp.Symbol("p")
+    mass = sum(f(p / 4) for f in (sp.sinh, sp.cosh, sp.tanh, sp.sech, sp.asinh, sp.atanh)) + sp.acosh(1 + p)
+    slide = zw.compile(zw.Mechanism("slide", [zw.Body("b", zw.Prismatic("x"), mass=mass)]))
+    function = interop.function(slide.mass_matrix, symbolic=True)
+    close(np.array(function([0.0], 1.5)), [[float(mass.subs(p, 1.5))]])
 
 
 def test_a_library_is_compiled_once(tmp_path, monkeypatch):
