@@ -133,6 +133,7 @@ GIVEN = {
     "constraint.coulomb_friction.SMALLEST_LOAD": "the smallest number of single precision",
     "constraint.nonideal.SMALLEST_FORCE": "the smallest number of single precision",
     "constraint.rows.MOST_ROWS_OF_A_BLOCK": "two bits each in a number of single precision",
+    "solver.multipliers.FIRST_PASS": "a number of its own",
     "solver.solution.SMALLEST_SCALE": "the smallest number of single precision",
     "algebra.norms.TINY": "MuJoCo's",
     "collision.pairs.SMALLEST_FRICTION": "MuJoCo's",
