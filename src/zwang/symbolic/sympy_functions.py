@@ -44,7 +44,9 @@ def _own_or(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    return scalar.where(scalar.less(x, 0), 0, scalar.where(scalar.less(0, x), 1, at_zero))
+    # of NaN it is NaN
+    at_rest = scalar.where(scalar.equal(x, 0), at_zero, x)
+    return scalar.where(scalar.less(x, 0), 0, scalar.where(scalar.less(0, x), 1, at_rest))
 
 
 def _sinc(x: Any) -> Any:
