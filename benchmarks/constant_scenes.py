@@ -196,16 +196,16 @@ def bead(law: str) -> zw.Mechanism:
     )
 
 
-def pinned_chain() -> zw.Mechanism:
-    """A chain of forty links with revolute joints, whose end is pinned to the ground."""
+def pinned_chain(count: int = 40) -> zw.Mechanism:
+    """A chain of links with revolute joints, whose end is pinned to the ground."""
     links = [
         zw.Body(f"link{k}", zw.Revolute(f"joint{k}", axis=(0, 1, 0)), f"link{k - 1}" if k else "world",
                 (0, 0, -0.1 if k else 0), mass=0.1, com=(0, 0, -0.05), inertia=(1e-4, 1e-4, 1e-5))
-        for k in range(40)
+        for k in range(count)
     ]  # fmt: skip
-    pin = zw.Connect("pin", ("link39", (0, 0, -0.1)), ("world", (1.6, 0, -1.2)))
+    pin = zw.Connect("pin", (f"link{count - 1}", (0, 0, -0.1)), ("world", (0.04 * count, 0, -0.03 * count)))
     m = zw.Mechanism("chain", links, constraints=[pin], options=zw.Options(timestep=0.001))
-    return m.replace(home=tuple(zw.assemble(m, np.full(40, 0.05))[0]))
+    return m.replace(home=tuple(zw.assemble(m, np.full(count, 0.05))[0]))
 
 
 TEXTS: dict[str, Callable[[], str]] = {

@@ -11,6 +11,7 @@ import pytest
 import sympy as sp
 
 import zwang as zw
+from benchmarks.constant_scenes import pinned_chain
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
@@ -253,13 +254,21 @@ def sleigh():
     return zw.Mechanism("sleigh", [body], gravity=(0, 0, 0), constraints=[edge])
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4"])
-@pytest.mark.parametrize("build", [linkage, sleigh])
+def chain():
+    """A chain so long that its matrices are factorised in blocks."""
+    return pinned_chain(19)
+
+
+@pytest.mark.parametrize(
+    ("build", "integrator"),
+    [(linkage, "euler"), (linkage, "rk4"), (sleigh, "euler"), (sleigh, "rk4"), (chain, "euler")],
+)
 def test_derivatives_of_hard_constraints_are_the_limit_of_differences(build, integrator):
     m, rng = build(), np.random.default_rng(2)
     fast, options = zw.compile(m, lanes=1), {"integrator": integrator, "step": 1e-3}
-    q, v = zw.assemble(m, rng.uniform(0.2, 0.6, m.nq), rng.normal(size=m.nv))
-    u = rng.normal(size=len(m.inputs) or m.nv)
+    start = np.array(m.home) if m.home else rng.uniform(0.2, 0.6, m.nq)
+    q, v = zw.assemble(m, start, rng.normal(size=m.nv))
+    u = (0.01 if build is chain else 1) * rng.normal(size=len(m.inputs) or m.nv)
     found = fast.step_derivatives(q, v, u, **options)
     expected = differences(fast, q, v, u, eps=1e-4, **options)
     assert relative_error(np.concatenate([found.A, found.B], axis=1), expected) < 1e-6
