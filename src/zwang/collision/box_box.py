@@ -8,11 +8,12 @@ the best face.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import by_precision
 from zwang.algebra.rotations import cross
 from zwang.collision.contact_point import FAR, ContactPoint, contact_frame
 from zwang.collision.shapes import PlacedShape
@@ -26,6 +27,7 @@ from zwang.scalar import (
     less_equal,
     logical_and,
     logical_not,
+    logical_or,
     maximum,
     minimum,
     sqrt,
@@ -33,9 +35,14 @@ from zwang.scalar import (
 )
 
 PARALLEL_NORMALS = 0.99  # cosine above which the normal of two edges counts as that of a face
+TIE = 1e-6  # relative difference up to which the overlap of edges counts as not less than another one
 PREFERENCE = 0.05  # relative difference of the overlaps below which the face is preferred then
 PARALLEL = 1e-16  # squared sine below which two edges have no common normal
-CANDIDATES = 12  # contact points of two faces: two for each side of the incident face, and four corners
+# of the positions of corners, relative to the sizes and the coordinates of the centres, in double and in
+# single precision
+ROUNDING = 1e-14, 3e-7
+# square of the distance of two corners that count as one, relative to the smaller face, in these precisions
+DUPLICATE = 1e-14, 1e-10
 
 
 class Face(NamedTuple):
@@ -47,6 +54,23 @@ class Face(NamedTuple):
     of_second: Any
     axis: Any
     normal: np.ndarray
+
+
+class Rectangle(NamedTuple):
+    """A face: its centre and its half sides, in the axes (x, y, z) of the reference face."""
+
+    centre: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+
+
+class Corner(NamedTuple):
+    """A corner of the common part of two faces, in the axes of the reference face; and whether it exists."""
+
+    x: Any
+    y: Any
+    z: Any
+    exists: Any
 
 
 class Edges(NamedTuple):
@@ -64,21 +88,19 @@ def box_box(a: PlacedShape, b: PlacedShape, reach: Any) -> tuple[ContactPoint, .
     """Up to eight contact points of two faces, or one of two edges, among twelve candidates."""
     R, p = a.R.T @ b.R, a.R.T @ (b.p - a.p)
     face = _best_face(R, p, a.sizes, b.sizes)
-    edges = _best_edges(R, p, a.sizes, b.sizes)
+    edges = _best_edges(R, p, a.sizes, b.sizes, face.overlap)
     nearly_parallel = less_equal(PARALLEL_NORMALS, absolute(edges.normal @ face.normal))
     similar_overlap = less_equal(absolute(face.overlap - edges.overlap), PREFERENCE * absolute(face.overlap))
     use_edges = logical_and(
         less(edges.overlap, face.overlap), logical_not(logical_and(nearly_parallel, similar_overlap))
     )
     separated = less(minimum(face.overlap, edges.overlap), -reach)
-    contacts = [
-        select_contact(use_edges, edge, side)
-        for edge, side in zip(
-            _edge_contacts(a, b, R, p, edges), _face_contacts(a, b, R, p, face), strict=True
-        )
-    ]
-    return tuple(
-        ContactPoint(where(separated, FAR, point.distance), point.position, point.frame) for point in contacts
+    first, *others = _face_contacts(a, b, R, p, face)
+    first = select_contact(use_edges, _edge_contact(a, b, R, p, edges), first)
+    none = logical_or(separated, use_edges)
+    return (
+        ContactPoint(where(separated, FAR, first.distance), first.position, first.frame),
+        *(ContactPoint(where(none, FAR, x.distance), x.position, first.frame) for x in others),
     )
 
 
@@ -90,52 +112,51 @@ def _select(condition: Any, one: Any, other: Any) -> np.ndarray:
 def _best_face(R: np.ndarray, p: np.ndarray, s_a: Any, s_b: Any) -> Face:
     """The face of least overlap: both half extents along its normal less the distance of the centres."""
     p_in_b = R.T @ p
-    best = Face(FAR, False, 0, np.array([1, 0, 0]))
+    faces = []
     for k in range(3):
-        along_a = s_a[k] + sum(absolute(R[k, i]) * s_b[i] for i in range(3)) - absolute(p[k])
-        along_b = s_b[k] + sum(absolute(R[i, k]) * s_a[i] for i in range(3)) - absolute(p_in_b[k])
-        for new in (Face(along_a, 0, k, np.eye(3, dtype=int)[k]), Face(along_b, 1, k, R[:, k])):
-            better = less(new.overlap, best.overlap)
-            best = Face(
-                where(better, new.overlap, best.overlap),
-                where(better, new.of_second, best.of_second),
-                where(better, k, best.axis),
-                _select(better, new.normal, best.normal),
-            )
+        overlap = s_a[k] + sum(absolute(R[k, i]) * s_b[i] for i in range(3)) - absolute(p[k])
+        faces.append(Face(overlap, 0, k, np.eye(3, dtype=int)[k]))
+    for k in range(3):
+        overlap = s_b[k] + sum(absolute(R[i, k]) * s_a[i] for i in range(3)) - absolute(p_in_b[k])
+        faces.append(Face(overlap, 1, k, R[:, k]))
+    best = faces[0]
+    for new in faces[1:]:
+        better = less(new.overlap, best.overlap)
+        best = Face(
+            where(better, new.overlap, best.overlap),
+            where(better, new.of_second, best.of_second),
+            where(better, new.axis, best.axis),
+            _select(better, new.normal, best.normal),
+        )
     return best
 
 
-def _best_edges(R: np.ndarray, p: np.ndarray, s_a: Any, s_b: Any) -> Edges:
+def _best_edges(R: np.ndarray, p: np.ndarray, s_a: Any, s_b: Any, largest: Any) -> Edges:
     """The pair of edges of least overlap along their common normal, which points from the first box to the
-    second; parallel edges have none.
+    second, among those whose overlap is less than `largest`; parallel edges have none.
     """
-    best = Edges(FAR, 0, 0, np.array([1, 0, 0]))
+    best = Edges(largest, 0, 0, np.array([1, 0, 0]))
     for i in range(3):
         for j in range(3):
             n = cross(np.eye(3, dtype=int)[i], R[:, j])
             squared_length = n @ n
             crossing = less(PARALLEL, squared_length)
-            n = n / sqrt(where(crossing, squared_length, 1.0))
-            m = R.T @ n
-            extent = sum(s_a[k] * absolute(n[k]) for k in range(3)) + sum(
-                s_b[k] * absolute(m[k]) for k in range(3)
-            )
-            distance = n @ p
-            overlap = extent - absolute(distance)
-            n = where(less(distance, 0), -1, 1) * n
-            better = logical_and(crossing, less(overlap, best.overlap))
+            n = n * divide(1, sqrt(where(crossing, squared_length, 1.0)))
+            # the normal has no component along either edge
+            extent = sum(s_a[k] * absolute(n[k]) for k in range(3) if k != i)
+            extent = extent + sum(s_b[k] * absolute(R[:, k] @ n) for k in range(3) if k != j)
+            overlap = extent - absolute(n @ p)
+            better = logical_and(crossing, less(overlap + TIE * absolute(overlap), best.overlap))
             best = Edges(
                 where(better, overlap, best.overlap),
                 where(better, i, best.first),
                 where(better, j, best.second),
                 _select(better, n, best.normal),
             )
-    return best
+    return best._replace(normal=where(less(best.normal @ p, 0), -1, 1) * best.normal)
 
 
-def _edge_contacts(
-    a: PlacedShape, b: PlacedShape, R: np.ndarray, p: np.ndarray, edges: Edges
-) -> list[ContactPoint]:
+def _edge_contact(a: PlacedShape, b: PlacedShape, R: np.ndarray, p: np.ndarray, edges: Edges) -> ContactPoint:
     """One contact point, midway between the nearest points of the two edges."""
     n, m = edges.normal, R.T @ edges.normal
     first = [equal(edges.first, k) for k in range(3)]
@@ -149,8 +170,7 @@ def _edge_contacts(
     )
     x, y = _nearest_on_edges(on_b - on_a, u, v, half_a, half_b)
     middle = (on_a + u * x + on_b + v * y) / 2
-    point = ContactPoint(-edges.overlap, a.p + a.R @ middle, contact_frame(a.R @ n))
-    return [point, *[ContactPoint(FAR, point.position, point.frame)] * (CANDIDATES - 1)]
+    return ContactPoint(-edges.overlap, a.p + a.R @ middle, contact_frame(a.R @ n))
 
 
 def _nearest_on_edges(w: Any, u: Any, v: Any, half_u: Any, half_v: Any) -> tuple[Any, Any]:
@@ -182,14 +202,15 @@ def _face_contacts(
     # permute the axes cyclically, so that the axis of the reference face is the last
     Q, offset, s_ref, world = _permuted(face.axis, Q, offset, s_ref, world)
     up = where(less(offset[2], 0), -1, 1)
-    polygon = _incident_face(Q, offset, s_inc, up, s_ref[2])
-    candidates = _clipped_polygon(polygon, s_ref[0], s_ref[1])
+    incident = _incident_face(Q, offset, s_inc, up, s_ref[2])
+    size = sum(absolute(x) for x in (*s_ref, *s_inc, *a.p, *b.p))
+    corners = _common_corners(incident, s_ref[:2], by_precision(size, *ROUNDING) * size)
     normal = where(second, -1, 1) * up * world[:, 2]
     frame = contact_frame(normal)
     points = []
-    for x, y, z, inside in candidates:
+    for x, y, z, exists in corners:
         position = np.array([x, y, up * (s_ref[2] + z / 2)])
-        points.append(ContactPoint(where(inside, z, FAR), origin + world @ position, frame))
+        points.append(ContactPoint(where(exists, z, FAR), origin + world @ position, frame))
     return points
 
 
@@ -219,12 +240,8 @@ def _select_by_axis(first: Any, last: Any, x: Any, y: Any, z: Any) -> Any:
     return where(first, x, where(last, z, y))
 
 
-def _incident_face(
-    Q: np.ndarray, offset: np.ndarray, sizes: np.ndarray, up: Any, height: Any
-) -> list[np.ndarray]:
-    """The corners, in order, of the face most opposed to the reference face; z is the height above that
-    face.
-    """
+def _incident_face(Q: np.ndarray, offset: np.ndarray, sizes: np.ndarray, up: Any, height: Any) -> Rectangle:
+    """The face most opposed to the reference face; z is the height above that face."""
     tilt = [absolute(Q[2, k]) for k in range(3)]
     first = logical_and(less_equal(tilt[1], tilt[0]), less_equal(tilt[2], tilt[0]))
     last = logical_and(less(tilt[1], tilt[2]), logical_not(first))
@@ -232,48 +249,71 @@ def _incident_face(
     n, u, v = (
         _select_by_axis(first, last, *(columns[(k + shift) % 3] for k in range(3))) for shift in range(3)
     )
-    centre = offset - n * (where(less(n[2], 0), -1, 1) * up)
-    corners = [centre + u + v, centre + u - v, centre - u - v, centre - u + v]
-    return [np.array([c[0], c[1], up * c[2] - height]) for c in corners]
+    c = offset - n * (where(less(n[2], 0), -1, 1) * up)
+    centre, u, v = (np.array([x[0], x[1], up * x[2]]) for x in (c, u, v))
+    return Rectangle(centre - np.array([0, 0, height]), u, v)
 
 
-def _clipped_polygon(polygon: list[np.ndarray], half_x: Any, half_y: Any) -> list[tuple[Any, Any, Any, Any]]:
-    """For each side of the polygon both ends of its part over the rectangle, then the rectangle's corners
-    inside the polygon.
-
-    The end of a side at its own corner is the start of the next side, and is returned once. Source: Liang,
-    Barsky, ACM Trans. Graphics 3 (1984) 1.
+def _common_corners(face: Rectangle, half: Any, tolerance: Any) -> list[Corner]:
+    """The corners of the part of a face over a rectangle: for each side of the face both ends of its part
+    over the rectangle, then the rectangle's corners inside the face. Of corners that are nearly at one place,
+    one exists.
     """
-    candidates = []
-    for k in range(4):
-        start, step = polygon[k], polygon[(k + 1) % 4] - polygon[k]
-        enter, leave = _clip_interval(start, step, half_x, half_y)
-        inside = less_equal(enter, leave)
-        candidates.append((*(start + step * enter), inside))
-        candidates.append((*(start + step * leave), logical_and(inside, less(leave, 1))))
+    diagonals = half[0] * half[0] + half[1] * half[1], face.u @ face.u + face.v @ face.v
+    square = maximum(by_precision(tolerance, *DUPLICATE) * minimum(*diagonals), 16 * tolerance * tolerance)
+    ends = _clipped_sides(face, half, tolerance)
+    places = [(where(end.exists, end.x, FAR), end.y) for end in ends]
+    # of the ends in their order around the face, one near to the next is left out
+    corners = [_unless_near(end, [places[(k + 1) % 8]], square) for k, end in enumerate(ends)]
     for sx, sy in ((-1, -1), (-1, 1), (1, 1), (1, -1)):
-        candidates.append(_rectangle_corner(polygon, sx * half_x, sy * half_y))
-    return candidates
+        corners.append(_unless_near(_rectangle_corner(face, sx * half[0], sy * half[1]), places, square))
+    return corners
 
 
-def _clip_interval(start: np.ndarray, step: np.ndarray, half_x: Any, half_y: Any) -> tuple[Any, Any]:
-    """The part [enter, leave] of [0, 1] for which start + t step lies over the rectangle."""
-    enter: Any = 0
-    leave: Any = 1
-    for k, half in ((0, half_x), (1, half_y)):
-        parallel = less(absolute(step[k]), TINY)
-        ends = [divide(side * half - start[k], where(parallel, 1.0, step[k])) for side in (-1, 1)]
-        outside = logical_and(parallel, less(half, absolute(start[k])))
-        enter = maximum(enter, where(parallel, where(outside, 2, 0), minimum(*ends)))
-        leave = minimum(leave, where(parallel, 1, maximum(*ends)))
-    return enter, leave
+def _unless_near(corner: Corner, places: list[tuple[Any, Any]], square: Any) -> Corner:
+    """The corner, which does not exist where the square of its distance from one of the places (x, y) is less
+    than `square`.
+    """
+    squares = [(corner.x - x) * (corner.x - x) + (corner.y - y) * (corner.y - y) for x, y in places]
+    return corner._replace(exists=logical_and(corner.exists, less_equal(square, reduce(minimum, squares))))
 
 
-def _rectangle_corner(polygon: list[np.ndarray], x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
-    """The point of the polygon's plane over (x, y), and whether it is inside the polygon."""
-    u, v = polygon[1] - polygon[0], polygon[3] - polygon[0]
-    det = u[0] * v[1] - u[1] * v[0]
-    dx, dy = x - polygon[0][0], y - polygon[0][1]
-    i, j = divide(dx * v[1] - dy * v[0], det), divide(u[0] * dy - u[1] * dx, det)
-    inside = logical_and(logical_and(less(0, i), less(i, 1)), logical_and(less(0, j), less(j, 1)))
-    return x, y, where(inside, polygon[0][2] + u[2] * i + v[2] * j, 0), inside
+def _clipped_sides(face: Rectangle, half: Any, tolerance: Any) -> list[Corner]:
+    """Both ends of the part of each side of a face that lies over a rectangle. Source: Liang, Barsky, ACM
+    Trans. Graphics 3 (1984) 1.
+
+    A side exists over the rectangle that is wider by `tolerance` on each side, so that one along an edge
+    exists for any rounding. Its ends are on the rectangle itself, unless it is along an edge or misses that.
+    """
+    c, u, v = face
+    slopes, widths = {}, {}
+    for k, half_side in enumerate((u, v)):
+        for i in range(2):
+            # a side along an edge is taken for one that crosses a wider rectangle
+            along = less(absolute(half_side[i]), tolerance)
+            slope = divide(0.5, where(along, tolerance / 2, half_side[i]))
+            bound = half[i] + where(along, 2 * tolerance, 0)
+            slopes[k, i] = slope
+            widths[k, i] = [x * absolute(slope) for x in (bound, bound + tolerance)]
+    ends = []
+    for start, k, sign in ((c + u + v, 1, -1), (c + u - v, 0, -1), (c - u - v, 1, 1), (c - u + v, 0, 1)):
+        enter, leave, first, last = 0, 1, 0, 1
+        for i in range(2):
+            middle, (width, wider) = -sign * start[i] * slopes[k, i], widths[k, i]
+            enter, leave = maximum(enter, middle - width), minimum(leave, middle + width)
+            first, last = maximum(first, middle - wider), minimum(last, middle + wider)
+        step, exists = 2 * sign * (u, v)[k], less_equal(first, last)
+        for t in (minimum(enter, last), maximum(leave, first)):
+            x, y, z = start + step * t
+            ends.append(Corner(x, y, z, exists))
+    return ends
+
+
+def _rectangle_corner(face: Rectangle, x: Any, y: Any) -> Corner:
+    """The point of the face's plane over (x, y), which exists inside the face."""
+    c, u, v = face
+    inverse = divide(1, u[0] * v[1] - u[1] * v[0])
+    x_c, y_c = x - c[0], y - c[1]
+    i, j = (x_c * v[1] - y_c * v[0]) * inverse, (u[0] * y_c - u[1] * x_c) * inverse
+    inside = logical_and(less(absolute(i), 1), less(absolute(j), 1))
+    return Corner(x, y, where(inside, c[2] + u[2] * i + v[2] * j, 0), inside)
