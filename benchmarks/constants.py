@@ -140,6 +140,8 @@ GIVEN = {
     "collision.convex.manifold.ALIGNED": "MuJoCo's",
     "collision.convex.manifold.PARALLEL_EDGE": "MuJoCo's",
     "collision.plane.COUNT": "MuJoCo's",
+    "collision.sphere_capsule_box.PARALLEL": "defines below which size MuJoCo's bound does not hold",
+    "collision.sphere_capsule_box.TIE": "defines below which size MuJoCo's bound does not hold",
     "collision.box_box.PARALLEL_NORMALS": "MuJoCo's",
     "collision.box_box.PREFERENCE": "MuJoCo's",
     "collision.box_box.TIE": "MuJoCo's",

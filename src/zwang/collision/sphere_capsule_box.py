@@ -26,9 +26,10 @@ from zwang.scalar import (
     where,
 )
 
-PARALLEL = (
-    1e-14  # squared sine below which a capsule's axis and an edge are parallel; above its rounding errors
-)
+# MuJoCo's absolute bounds TINY hold where they are less than these relative ones, so that the contacts of
+# tiny shapes are those of large ones
+PARALLEL = 1e-4  # squared sine below which a capsule's axis and an edge are parallel
+TIE = 1e-9  # difference of squared distances, relative to the squared sizes
 
 
 def sphere_box(sphere: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
@@ -87,12 +88,15 @@ class _Nearest(NamedTuple):
 def capsule_box(capsule: PlacedShape, box: PlacedShape, reach: Any) -> tuple[ContactPoint, ...]:
     """Two contact points: at the nearest point of the axis, and (or FAR) where the axis leaves the face or
     edge along which it lies.
+
+    As in MuJoCo, an edge counts as parallel to the axis up to an absolute bound of 1e-15 m^4; for shapes
+    below about two millimetres, up to a relative one.
     """
     radius, half = capsule.sizes
     axis = box.R.T @ capsule.R[:, 2]
     centre = box.R.T @ (capsule.p - box.p)
     h = axis * half
-    tie = TINY * (half * half + sum(s * s for s in box.sizes))
+    tie = minimum(TINY, TIE * (half * half + sum(s * s for s in box.sizes)))
     best = _Nearest(FAR, 0, 0, 0, 0, (0, 0, 0), 0, 0)
     for end in (-1, 1):
         best = _with_end(best, centre + end * h, end, box.sizes)
@@ -168,7 +172,7 @@ def _with_edge(
     x1 = where(beyond, clip(free, -1, 1), end)
     difference = d - h * x2 + np.array([s * x1 if i == k else 0 for i in range(3)])
     square = difference @ difference
-    crosses = less_equal(PARALLEL * aa * bb, absolute(det))
+    crosses = less_equal(minimum(TINY, PARALLEL * aa * bb), absolute(det))
     better = logical_and(crosses, less(square, best.square - tie))
     signs = tuple(where(less(0, side), 1, -1) if i == k else sign for i, sign in enumerate(corner))
     return _select_nearest(better, _Nearest(square, x2, side, x1, k, signs, 0, -1), best)
