@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zwang.algebra.norms import TINY
 from zwang.collision.shapes import (
     CONVEX,
     COUNTS,
@@ -26,7 +27,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import mocap_groups
 from zwang.mechanism.numbers import Names, Numbers, clipped_solimp
 from zwang.mechanism.tree import WORLD, Placement, Tree
-from zwang.scalar import are_constant, divide, logical_and, maximum, minimum, where
+from zwang.scalar import are_constant, divide, less_equal, logical_and, maximum, minimum, where
 
 SMALLEST_FRICTION = 1e-5  # MuJoCo's mjMINMU
 MOST_PRISMS = 2000  # of a height field under one shape
@@ -365,9 +366,11 @@ def _mixed_pair(a: CollisionShape, b: CollisionShape) -> Pair:
 
 
 def _mixing_weight(one: Surface, two: Surface) -> Any:
-    """Weight of the first surface's softness by solmix; a surface with solmix 0 yields to the other."""
-    total = one.solmix + two.solmix
-    return where(total > 0, divide(one.solmix, where(total > 0, total, 1)), 0.5)
+    """Weight of the first surface's softness by solmix; one with solmix below 1e-15 yields to the other."""
+    first, second = (less_equal(TINY, x.solmix) for x in (one, two))
+    total = where(first, one.solmix, 1) + where(second, two.solmix, 0)
+    mixed = where(second, divide(one.solmix, total), 1)
+    return where(first, mixed, where(second, 0, 0.5))
 
 
 def _weighted_mean(weight: Any, one: Numbers, two: Numbers) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zwang.algebra.norms import TINY, norm
+from zwang.algebra.norms import TINY, max_abs, norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
 from zwang.constraint.inverse_weights import SMALLEST_SQUARE, smallest_R
@@ -22,7 +22,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, is_zero, maximum, sqrt
+from zwang.scalar import divide, is_zero, less, logical_and, maximum, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -69,6 +69,9 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
     # MuJoCo's couplings omit the bias Jdot v
     bias = 0 if isinstance(constraint, JointCoupling | TendonCoupling) else violation.bias
     size = norm(violation.r) if len(violation.r) > 1 else violation.r[0]
+    active = constraint.active > 0
+    if isinstance(constraint, TendonCoupling):  # tendons may have no moment arm, as for limits
+        active = logical_and(active, less(0, max_abs(violation.J[0])))
     return soft_rows(
         name,
         "equality",
@@ -80,7 +83,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
         violation=size,
         bias=bias,
         shortest_time=context.shortest_time,
-        active=constraint.active > 0,
+        active=active,
         smallest_R=violation.smallest_R,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zwang.algebra.norms import TINY, root_of_square
+from zwang.algebra.norms import TINY, max_abs, root_of_square
 from zwang.algebra.rotations import logarithm
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import Rows
@@ -16,7 +16,7 @@ from zwang.constraint.softness import can_close, hard_softness_rows, soft_rows
 from zwang.kinematics.tendon_length import has_moment_arms, tendon_bias, tendon_length
 from zwang.mechanism.joints import Softness
 from zwang.mechanism.mechanism import JointIndex, Mechanism
-from zwang.scalar import divide, is_zero, maximum, tan, value_is_constant, where
+from zwang.scalar import divide, is_zero, less, logical_and, maximum, tan, value_is_constant, where
 
 
 def has_hard_limits(mechanism: Mechanism) -> bool:
@@ -156,6 +156,7 @@ def _row(
         inverse_weight=inverse_weight,
         margin=margin,
         shortest_time=context.shortest_time,
-        active=distance < margin + context.widening,
+        # a tendon that does not touch its wrapping body may have no moment arm
+        active=logical_and(distance < margin + context.widening, less(0, max_abs(J[0]))),
         smallest_R=least_R,
     )

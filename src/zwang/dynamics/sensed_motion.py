@@ -19,7 +19,7 @@ from zwang.kinematics.velocities import SpatialVector, propagate_accelerations
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.sensors import Camera, FrameSensor, SiteSensor, SubtreeSensor
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import absolute, are_constant, cos, divide, less, sin, tan, where
+from zwang.scalar import absolute, are_constant, cos, divide, less, less_equal, sin, tan, where
 
 AXES = ("x_axis", "y_axis", "z_axis")
 
@@ -174,22 +174,27 @@ def subtree_bodies(mechanism: Mechanism, body: str) -> set[str]:
 def subtree_value(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeSensor) -> np.ndarray:
     """Centre of mass of a subtree, its velocity, or the angular momentum about it, in world axes.
 
-    Where the subtree has no mass, the centre is that of the body alone, where its `com` has it, and the other
-    values are zero.
+    Where the subtree has less than 1e-15 kg, the centre is that of the body alone, where its `com` has it,
+    and the velocity is zero.
     """
     names = subtree_bodies(mechanism, sensor.body)
     solids = [s for s in kinematics.tree.rigid_bodies if s.body in names]
     mass: Any = sum((s.mass for s in solids), start=0)
     centres = [kinematics.placement_pose(s.placement).p for s in solids]
-    if not solids:
-        return _centre_without_mass(mechanism, kinematics, sensor)
-    centre = sum((s.mass * c for s, c in zip(solids, centres, strict=True)), start=np.zeros(3, int)) / mass
+    has_mass = less_equal(TINY, mass)
+    per_mass = divide(1, where(has_mass, mass, 1))
+    centre = (
+        sum((s.mass * c for s, c in zip(solids, centres, strict=True)), start=np.zeros(3, int)) * per_mass
+    )
+    of_body = _body_centre(mechanism, kinematics, sensor.body)
+    centre = np.array([where(has_mass, x, y) for x, y in zip(centre, of_body, strict=True)])
     if sensor.kind == "mass_centre":
         return centre
     velocities = [kinematics.placement_velocity(s.placement) for s in solids]
     momenta = [s.mass * u[:3] for s, u in zip(solids, velocities, strict=True)]
     if sensor.kind == "linear_velocity":
-        return sum(momenta, start=np.zeros(3, int)) / mass
+        momentum = sum(momenta, start=np.zeros(3, int)) * per_mass
+        return np.array([where(has_mass, x, 0) for x in momentum])
     total: Any = np.zeros(3, int)
     for solid, c, u, momentum in zip(solids, centres, velocities, momenta, strict=True):
         R = kinematics.placement_pose(solid.placement).R
@@ -197,11 +202,10 @@ def subtree_value(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeS
     return total
 
 
-def _centre_without_mass(mechanism: Mechanism, kinematics: Kinematics, sensor: SubtreeSensor) -> np.ndarray:
-    if sensor.kind != "mass_centre":
-        return np.zeros(3, int)
-    R, p = kinematics.frame_pose(sensor.body)
-    return p if sensor.body == "world" else p + R @ np.array(mechanism.body(sensor.body).com)
+def _body_centre(mechanism: Mechanism, kinematics: Kinematics, body: str) -> np.ndarray:
+    """Where the `com` of a body is in the world; of "world", its origin."""
+    R, p = kinematics.frame_pose(body)
+    return p if body == "world" else p + R @ np.array(mechanism.body(body).com)
 
 
 # --------------------------------------------------------------------------------------------------- cameras
