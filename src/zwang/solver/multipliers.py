@@ -47,7 +47,7 @@ from zwang.solver.solution import Solution
 SOFT_ITERATIONS = 200  # with the first rho
 ITERATIONS = 20  # in the first pass, of which three or four suffice mostly, and in those with a smaller rho
 LAST_ITERATIONS = 2  # with the first rho again
-FIRST_PASS = -1
+FIRST_PASS = -1  # stands for the pass before all those that follow where it has not converged
 PASSES = 4  # the number of the last pass, after those with a smaller rho each time
 # in double and in single precision
 PENALTY_COMPLIANCE = 1e-5, 1e-3  # the first rho, relative to the inverse weight of a row
