@@ -57,6 +57,11 @@ def test_numpys_functions_on_arrays_of_traced_scalars_are_traced():
         "log",
         "arcsin",
         "arccos",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arctanh",
         "square",
         "negative",
         "absolute",
@@ -72,6 +77,8 @@ def test_numpys_functions_on_arrays_of_traced_scalars_are_traced():
     out = interpret(traced(function, x=(2,)), {"x": x})
     for name in names:
         np.testing.assert_allclose(out[name], getattr(np, name)(x), rtol=1e-15)
+    shifted = interpret(traced(lambda x: {"y": np.arccosh(1 + x)}, x=(2,)), {"x": x})
+    np.testing.assert_allclose(shifted["y"], np.arccosh(1 + x), rtol=1e-15)
     np.testing.assert_allclose(out["arctan2"], np.arctan2(x, [1, 2]), rtol=1e-15)
 
 
@@ -164,8 +171,8 @@ def test_the_line_of_an_error_in_a_primitive_is_that_of_the_users_code():
         (lambda x: [x[0] < 1], "where"),
         (lambda x: ["text"], "str"),
         (lambda x: scalar.table([1.0, 2.0])[x[0]], "lane"),
-        (lambda x: np.tanh(x), r"test_trace\.py, line \d+: .*np\.tanh.*zwang\.scalar"),
-        (lambda x: np.linalg.norm(np.cosh(x)), r"test_trace\.py, line \d+: .*np\.cosh.*zwang\.scalar"),
+        (lambda x: np.cbrt(x), r"test_trace\.py, line \d+: .*np\.cbrt.*zwang\.scalar"),
+        (lambda x: np.linalg.norm(np.expm1(x)), r"test_trace\.py, line \d+: .*np\.expm1.*zwang\.scalar"),
         (lambda x: np.hypot(x[0], x[1]), r"test_trace\.py, line \d+: .*np\.hypot.*zwang\.scalar"),
         (lambda x: np.isfinite(x[0]), r"test_trace\.py, line \d+: .*np\.isfinite.*zwang\.scalar"),
     ],

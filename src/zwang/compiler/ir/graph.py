@@ -322,7 +322,9 @@ class Real(Node):
     __eq__, __ne__ = _binary("eq"), _binary("ne")
     __neg__, __abs__, __floor__ = _ruled("neg"), _ruled("abs"), _ruled("floor")
     sqrt, sin, cos, tan, exp, log = map(_ruled, ("sqrt", "sin", "cos", "tan", "exp", "log"))
+    sinh, cosh, tanh = map(_ruled, ("sinh", "cosh", "tanh"))
     arcsin, arccos, arctan2 = map(_ruled, ("asin", "acos", "atan2"))
+    arcsinh, arccosh, arctanh = map(_ruled, ("asinh", "acosh", "atanh"))
     __hash__ = Node.__hash__
 
     def __pos__(self) -> Real:
