@@ -116,9 +116,19 @@ def test_a_large_matrix_is_factorised_in_blocks(seed, n):
         np.testing.assert_allclose(found.pivots(), pivots, rtol=1e-9)
 
 
-def test_compiled_blocks_solve_as_floats():
+def with_a_short_tree(rng, n):
+    """The parents of a chain and of a short tree after it, and a matrix with their sparsity."""
+    parents, H = [*range(-1, n - 3), -1, n - 2], np.zeros((n, n))
+    for part in (slice(0, n - 2), slice(n - 2, n)):
+        A = rng.normal(size=(part.stop - part.start, 2 * n))
+        H[part, part] = A @ A.T / n
+    return parents, H
+
+
+@pytest.mark.parametrize("build", [long_tree, with_a_short_tree])
+def test_compiled_blocks_solve_as_floats(build):
     rng = np.random.default_rng(3)
-    parents, H = long_tree(rng, 45)
+    parents, H = build(rng, 45)
     J, D = rows_of(rng, 45, 2)
 
     def both(H, b):

@@ -295,6 +295,21 @@ def test_the_stages_of_a_long_step_are_an_expression():
     close(np.array(J), A[6:, 6:])
 
 
+def test_a_long_chain_whose_matrix_is_factorised_in_blocks_is_an_expression():
+    links = [
+        zw.Body(f"link{k}", zw.Revolute(f"joint{k}", axis=(k % 2, 1, 0)), f"link{k - 1}" if k else "world",
+                (0, 0, -0.1), mass=0.1, com=(0, 0, -0.05), inertia=(1e-4, 1e-4, 1e-5))
+        for k in range(33)
+    ]  # fmt: skip
+    forces = [zw.Damper(f"joint{k}", 0.01) for k in range(33)]
+    fast = zw.compile(zw.Mechanism("chain", links, forces=forces), lanes=1)
+    options = {"step": 0.01, "integrator": "implicitfast"}
+    q, v, control = np.random.default_rng(0).uniform(-0.3, 0.3, (3, 33))
+    found = interop.function(fast.step, symbolic=True, **options)(q, v, 0.1 * control)
+    expected = fast.step(q, v, 0.1 * control, **options)
+    np.testing.assert_allclose(np.array(found[0]).ravel(), expected.q, atol=1e-9)
+
+
 def six_joints() -> zw.Mechanism:
     """An arm of six joints with alternating axes."""
     axes = ((1, 0, 0), (0, 1, 0), (0, 0, 1))

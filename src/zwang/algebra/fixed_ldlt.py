@@ -27,7 +27,11 @@ class FixedLDLT(BlockedLDLT):
                 rows[I] |= {J for J in own if J < I}
         columns = [sorted(own) for own in rows]
         self._starts = table([0, *accumulate(map(len, columns[:-1]))])
-        self._fixed = BlockPattern(table([len(own) for own in columns]), table([*chain(*columns), 0]))
+        # a bound of the places is the sum of the largest start and the largest count
+        padding = [0] * max(map(len, columns), default=0)
+        self._fixed = BlockPattern(
+            table([len(own) for own in columns]), table([*chain(*columns), *padding, 0])
+        )
 
     def factors(self, entries: Mapping[tuple[int, int], Any]) -> BlockedFactors:
         """The factors of the matrix with these entries (i, j), i >= j."""

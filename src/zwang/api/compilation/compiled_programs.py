@@ -20,6 +20,7 @@ from zwang.compiler.ir.program import Program
 from zwang.compiler.pipeline import count_operations
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.compiled_function import execution_settings as check_settings
+from zwang.compiler.runtime.direct_call import PLAIN
 from zwang.compiler.runtime.kept_rollouts import KeptRollouts
 from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import DescriptionError, SimulationError, TraceError
@@ -208,7 +209,11 @@ class CompiledPrograms:
         if params is not None or self._symbolic:
             arrays = (*arrays, *self._parameters(params))
         found = function.direct(arrays)  # which refuses labelled arrays
-        return function(*self._without_labels(key, arrays)) if found is None else found
+        if found is not None:
+            return found
+        if not PLAIN.issuperset(map(type, arrays)):
+            arrays = tuple(self._without_labels(key, arrays))
+        return function(*arrays)
 
     def _without_labels(self, key: Key, arrays: Sequence[Any]) -> list[Any]:
         """The inputs of a program, those with labels in the order of the mechanism's elements."""

@@ -9,6 +9,7 @@ accessed at a traced index.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -330,9 +331,10 @@ def _check_unchanged(values: Sequence[Any], name: str) -> None:
 def static_loop(graph: Graph, count: int, body: Callable, init: Any, unroll: bool | None, limit: int) -> Any:
     """Trace a loop over 0 ... count - 1; returns the final carry.
 
-    unroll: True or False, or None to unroll the loop if that creates at most about `limit` nodes.
+    unroll: True or False, or None to unroll the loop if that creates at most about `limit` nodes. Without a
+    limit, `sys.maxsize`, every loop is unrolled.
     """
-    if unroll is False and count > 0:
+    if unroll is False and count > 0 and limit < sys.maxsize:
         return indexed_loop(graph, range(count), body, init)
     arrays = [leaf for leaf in leaves_of(init) if isinstance(leaf, TracedArray)]
     carry = _with_copies(init) if arrays else init
