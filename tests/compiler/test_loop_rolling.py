@@ -23,9 +23,9 @@ from zwang.compiler.passes.schedule import schedule
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.scalar import cond, empty, fori_loop, less, logical_and, maximum, sin, where, while_loop, zeros
 
-EVERYTHING = RollingLimits(0, 0, np.inf, 2, 1, 4, 8, 4, 1)
+EVERYTHING = RollingLimits(0, 0, np.inf, np.inf, 2, 1, 4, 8, 4, 1)
 """Limits that roll whatever can be rolled, worthwhile or not."""
-MANY = RollingLimits(0, 0, 1.0, 4, 8, 8, 40, 8, 1)
+MANY = RollingLimits(0, 0, 1.0, 1.0, 4, 8, 8, 40, 8, 1)
 
 
 def size(block):

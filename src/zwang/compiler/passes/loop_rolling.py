@@ -44,7 +44,7 @@ def roll_loops(program: Program, limits: RollingLimits = LIMITS) -> Program:
     if values.next_value == before:  # equal bodies would have many numbers together
         return program
     writings: dict[int, _BlockWriting] = {}
-    if _find_repetition(passed, values, limits, writings) > limits.largest_ratio * size:
+    if _find_repetition(passed, values, limits, writings) > limits.largest_bound * size:
         return program
     body = _rolled(passed, writings)
     if _size(body) > limits.largest_ratio * size:
