@@ -39,6 +39,10 @@ class UnrolledFactors(NamedTuple):
         """H^-1 b (n,) = L^-1 D^-1 L^-T b (Featherstone 2008, Table 6.5)."""
         return self.solve_scaled(self.solve_transposed(b))
 
+    def solve_rows(self, B: MutableArray) -> MutableArray:
+        """The array B (k, n), with H^-1 b in place of each row b."""
+        return fori_loop(0, B.shape[0], lambda k, B: _with_row_solved(self, B, k), B)
+
     def inverse_diagonal(self, J: Any) -> list[Any]:
         """The diagonal (k,) of J H^-1 J^T, for J (k, n)."""
         columns = (zip(self.solve_transposed(row), self.reciprocals, strict=True) for row in J)
@@ -97,6 +101,10 @@ class BlockFactors(NamedTuple):
         """H^-1 b (n,)."""
         return self.matrix.solve(self.factors, b)
 
+    def solve_rows(self, B: MutableArray) -> MutableArray:
+        """The array B (k, n), with H^-1 b in place of each row b."""
+        return fori_loop(0, B.shape[0], lambda k, B: _with_row_solved(self, B, k), B, unroll=False)
+
     def inverse_diagonal(self, J: Any) -> list[Any]:
         """The diagonal (k,) of J H^-1 J^T, for J (k, n)."""
         rows, reciprocals = StackedPytree([tuple(row) for row in J]), self.reciprocals
@@ -122,6 +130,14 @@ class BlockFactors(NamedTuple):
 
 
 Factors = UnrolledFactors | BlockFactors
+
+
+def _with_row_solved(factors: Factors, B: MutableArray, k: Any) -> MutableArray:
+    """The array B with H^-1 b in place of its row k, b."""
+    x = factors.solve(np.array([B[k, j] for j in range(B.shape[1])]))
+    for j in range(B.shape[1]):
+        B = B.set((k, j), x[j] * 1.0)
+    return B
 
 
 def factor(

@@ -4,14 +4,12 @@ integrators.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from zwang.algebra.dual import derivative_along
 from zwang.algebra.rotations import skew
-from zwang.dynamics.rnea import bias_forces_of
+from zwang.dynamics.rnea_derivatives import RneaDerivatives
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tree import WORLD, Link
@@ -29,17 +27,11 @@ class FreeBody(NamedTuple):
 
 
 def bias_force_derivative(kinematics: Kinematics) -> np.ndarray:
-    """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms of the bodies, by forward
-    differentiation of RNEA. As in MuJoCo, the term of tendons with armature is left out.
+    """d h / d v (nv, nv) of the Coriolis, centrifugal and gyroscopic terms of the bodies. As in MuJoCo, the
+    term of tendons with armature is left out.
     """
-    kinematics = kinematics.with_inertias_of(replace(kinematics.tree, tendon_inertias=()))
-
-    def bias_forces(v: Any) -> np.ndarray:
-        return bias_forces_of(kinematics.with_velocities(v))
-
-    unit = np.eye(kinematics.tree.nv, dtype=int)
-    columns = [derivative_along(bias_forces, kinematics.v, direction)[1] for direction in unit]
-    return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
+    derivatives = RneaDerivatives(kinematics, np.zeros(kinematics.tree.nv, int))
+    return derivatives.dense(derivatives.by_velocity())
 
 
 def standalone_free_bodies(mechanism: Mechanism) -> tuple[FreeBody, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
 from zwang.api.compilation.feedback_rollout import feedback_sizes, feedback_step
+from zwang.api.derivatives.dynamics_derivatives import DERIVATIVES
 from zwang.api.derivatives.step_adjoint import SolvedStep, adjoint_step
 from zwang.api.derivatives.step_derivatives import (
     direction_sizes,
@@ -30,8 +31,6 @@ from zwang.api.functions.function_table import (
     CONFIGURATION,
     FUNCTIONS,
     MOTOR_FORCES,
-    MechanicsFunction,
-    Result,
     check_axes,
     inverse_compiled,
 )
@@ -46,7 +45,7 @@ from zwang.constraint.independent_velocities import check_velocity_count
 from zwang.dynamics.base_inertial_parameters import with_base_parameters
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
-from zwang.errors import DescriptionError, TraceError, UnknownNameError
+from zwang.errors import DescriptionError, UnknownNameError
 from zwang.kinematics import configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
@@ -83,66 +82,6 @@ DERIVATIVE_PROGRAMS = (
 
 Key = Any
 """The key of a program: the name of a function, or a tuple of the name and its options."""
-
-
-def _inverse_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
-    """Derivatives of tau by dq, v, a and the symbols."""
-    tau = inverse_compiled(m, q, v, a)
-    try:
-        by_coordinates, by_v, by_parameters = (jacobian(tau, x) for x in (q, v, parameters))
-    except TraceError as error:
-        sided = [t.name for t in m.tendons if any(wrap.side is not None for wrap in t.wraps)]
-        raise TraceError(
-            f"the derivatives of the dynamics of mechanism {m.name!r} are not available: lengths of tendons "
-            f"that wrap around a body at a side ({', '.join(map(repr, sided))}) are computed in a loop; use "
-            "step_derivatives, or leave out the sides"
-        ) from error
-    # d tau / dq on the tangent space: (d tau / d coordinates) G(q), with q_dot = G(q) v
-    rates = [configuration.configuration_rate(m.tree, q, unit) for unit in np.eye(m.nv, dtype=int)]
-    by_q = by_coordinates @ np.stack(rates, axis=1) if rates else np.zeros((0, 0))
-    return by_q, by_v, crba(with_base_parameters(m.tree), q), by_parameters
-
-
-def _forward_derivatives(m: Mechanism, parameters: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
-    """Derivatives of the acceleration a by dq, v, tau and the symbols.
-
-    They follow from M da = dtau - (d tau / dx)_a dx.
-    """
-    by_q, by_v, M, by_parameters = _inverse_derivatives(m, parameters, q, v, a)
-    right = (-by_q, -by_v, np.eye(m.nv, dtype=int), -by_parameters)
-    solution = _solved(m, M, np.concatenate(right, axis=1))
-    by_q, by_v, by_tau, by_parameters = np.split(solution, np.cumsum([B.shape[1] for B in right])[:-1], 1)
-    return by_q, by_v, by_tau, by_parameters
-
-
-def _solved(m: Mechanism, M: Any, B: Any) -> np.ndarray:
-    """The solution X of M X = B, B (nv, n), with the sparsity of the tree."""
-    factors = factor(M, velocity_parents(m.tree))
-    columns = [factors.solve(column) for column in np.array(B).T]
-    return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
-
-
-def _derivatives(of: str, by: str, summary: str, text: Callable[..., Any]) -> MechanicsFunction:
-    """The table entry of the derivatives of one function."""
-    results = (
-        Result("dq", "(nv, nv)", "SI", f"derivatives of {of} by displacements of q in the tangent space"),
-        Result("dv", "(nv, nv)", "SI", f"derivatives of {of} by v"),
-        Result("dtau", "(nv, nv)", "SI", f"derivatives of {of} by {by}"),
-        Result("parameters", "(nv, symbols)", "SI", f"derivatives of {of} by the symbols, in their order"),
-    )
-    name = "forward_dynamics_derivatives" if of == "a" else "inverse_dynamics_derivatives"
-    return MechanicsFunction(
-        name, ("q", "v", "a"), results, summary, None, text, symbols=True, uses_mass_matrix=True
-    )
-
-
-DERIVATIVES = {
-    function.name: function
-    for function in (
-        _derivatives("tau", "a", "Derivatives of inverse dynamics.", _inverse_derivatives),
-        _derivatives("a", "tau", "Derivatives of forward dynamics.", _forward_derivatives),
-    )
-}
 
 NOT_COMPILED = ("frame_jacobian_rate", "zwang_by_body")
 COMPILED_FUNCTIONS = (
@@ -289,7 +228,9 @@ def _forward_jacobian(
     }
     blocks["tau"] = np.eye(m.nv, dtype=int)
     right = np.concatenate([blocks[name] for name in inputs], axis=1)
-    return _solved(m, crba(with_base_parameters(m.tree), q), right)
+    factors = factor(crba(with_base_parameters(m.tree), q), velocity_parents(m.tree))
+    columns = [factors.solve(column) for column in right.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((m.nv, 0))
 
 
 def _step_text(mechanism: Mechanism, name: str, options: list[Any], outputs: tuple[str, ...]) -> TracedText:

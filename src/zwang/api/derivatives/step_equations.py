@@ -12,8 +12,9 @@ Differentiated at the known a and b they cost no derivative of a factorisation. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -49,17 +50,48 @@ class OtherEquationsError(TraceError):
     """A step has other equations than those of this module, and so no sparse form."""
 
 
-class StepEquations(NamedTuple):
-    """The equations of a step at its known accelerations, without the forces of constraint rows.
+@dataclass(frozen=True, eq=False)
+class StepEquations:
+    """The equations of a step at its accelerations a and b (nv,), without the forces of constraint rows.
 
-    force (nv,): RNEA(q, v, a) - tau; for an unconstrained mechanism, whose a is b, with h D b in addition.
-    implicit (nv,): M (a - b) - h D b, or None where b = a. M (nv, nv). h_D (nv, nv): h D, or None.
+    kinematics: of the state. other_force (nv,): what is added to RNEA(q, v, a): -tau, and h D b for an
+    unconstrained mechanism, whose a is b. h_D (nv, nv): h D, or None. is_constrained: of the mechanism.
     """
 
-    force: np.ndarray
-    implicit: np.ndarray | None
-    M: Any
+    kinematics: Kinematics
+    a: Any
+    b: Any
+    other_force: np.ndarray
     h_D: np.ndarray | None
+    is_constrained: bool
+
+    @cached_property
+    def M(self) -> np.ndarray:
+        """The mass matrix (nv, nv)."""
+        return crba_of(self.kinematics)
+
+    @property
+    def force(self) -> np.ndarray:
+        """RNEA(q, v, a) and the other forces (nv,)."""
+        return rnea_of(with_base_inertias(self.kinematics), self.a) + self.other_force
+
+    @property
+    def implicit(self) -> np.ndarray | None:
+        """M (a - b) - h D b (nv,), or None where b = a."""
+        if self.h_D is None or not self.is_constrained:
+            return None
+        return rnea_of(with_base_inertias(self.at_rest), self.a - self.b) - self.h_D @ self.b
+
+    @property
+    def at_rest(self) -> Kinematics:
+        """The state without velocities and gravity, for which RNEA(a) is M a."""
+        tree = replace(self.kinematics.tree, gravity=np.zeros(3, int))
+        return self.kinematics.with_velocities(np.zeros(tree.nv, int)).with_inertias_of(tree)
+
+
+def with_base_inertias(kinematics: Kinematics) -> Kinematics:
+    """The state of the tree with base inertial parameters."""
+    return kinematics.with_inertias_of(with_base_parameters(kinematics.tree))
 
 
 def check_equations(m: Mechanism, integrator: str) -> None:
@@ -105,17 +137,11 @@ def step_equations(
     """The equations of a step at its accelerations a and b, each (nv,), and the time t [s]; None for 0."""
     t = 0 if t is None else t
     m, (a, b) = s.mechanism, accelerations
-    base = kinematics.with_inertias_of(with_base_parameters(m.tree))
-    M, h_D = crba_of(kinematics), implicit_damping(s, kinematics, z, control, t)
-    force = rnea_of(base, a) - applied_forces(m, kinematics, z, control, t, s.h)
-    if h_D is None:
-        return StepEquations(force, None, M, None)
-    if s.constraint_model is None:
-        return StepEquations(force + h_D @ b, None, M, h_D)
-    # M (a - b), as the force of RNEA without velocities and gravity
-    at_rest = replace(base.tree, gravity=np.zeros(3, int))
-    still = base.with_velocities(np.zeros(m.nv, int)).with_inertias_of(at_rest)
-    return StepEquations(force, rnea_of(still, a - b) - h_D @ b, M, h_D)
+    h_D, is_constrained = implicit_damping(s, kinematics, z, control, t), s.constraint_model is not None
+    other = -applied_forces(m, kinematics, z, control, t, s.h)
+    if h_D is not None and not is_constrained:
+        other = other + h_D @ b
+    return StepEquations(kinematics, a, b, other, h_D, is_constrained)
 
 
 def implicit_damping(

@@ -5,9 +5,9 @@ At the solution a of Gauss's problem the equation of motion holds with the force
     r = RNEA(q, v, a) - tau - J^T f(q, v, a) = 0,    (M + J^T W J) da = -(dr at fixed a)
 
 and the mean acceleration b of the step follows from (M + h D) b = M a, with implicit damping D. Both are
-differentiated at the known a and b, which costs no derivative of a factorisation: RNEA and the forces of the
-other rows in straight-line code with their structural zeros, contacts in loops over the active ones
-(`contact_linearisation`). Each column of A and B is then one substitution with each matrix. Source:
+differentiated at the known a and b, which costs no derivative of a factorisation: RNEA by `rnea_derivatives`,
+the other forces and rows in straight-line code with their structural zeros, contacts in loops over the active
+ones (`contact_linearisation`). Each column of A and B is then one substitution with each matrix. Source:
 Carpentier, Mansard, "Analytical derivatives of rigid body dynamics algorithms", RSS 2018, for the use of
 RNEA; Griewank, Walther, Evaluating Derivatives (2008), Section 15.1.
 """
@@ -26,6 +26,7 @@ from zwang.api.derivatives.step_derivatives import settings_of, state_of, time_o
 from zwang.api.derivatives.step_equations import (
     MEAN_ACCELERATION,
     NEXT_VELOCITY,
+    StepEquations,
     check_equations,
     contact_pairs,
     row_context_of,
@@ -37,6 +38,8 @@ from zwang.constraint.contact import link_screws_at
 from zwang.constraint.context import RowContext
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
+from zwang.dynamics.rnea_derivatives import RneaDerivatives
+from zwang.dynamics.tendon_armature import tendon_inertial_force, tendon_mass_matrix
 from zwang.errors import TraceError
 from zwang.kinematics.configuration import (
     configuration_rate,
@@ -58,13 +61,15 @@ MOST_VELOCITIES = 64
 class _Equations(NamedTuple):
     """The equations of a step without contacts, see `step_equations`.
 
-    matrix: the entries (i, j), i >= j, of dr/da. damped: M + h D, and h D.
+    of_links: the derivatives of RNEA. other_force (nv,): of tendons, actuators and rows. matrix: the entries
+    (i, j), i >= j, of dr/da. M (nv, nv). own: the equations without rows.
     """
 
-    force: np.ndarray
-    implicit: np.ndarray | None
+    of_links: RneaDerivatives
+    other_force: np.ndarray
     matrix: dict[tuple[int, int], Any]
-    damped: tuple[np.ndarray, np.ndarray] | None
+    M: np.ndarray
+    own: StepEquations
 
 
 def check_sparse(m: Mechanism, integrator: str) -> None:
@@ -117,21 +122,21 @@ class _LinearSystem:
 
     def accelerations(self) -> tuple[MutableArray, MutableArray | None]:
         """da/dx in the rows of an array, and (db - da)/dx, None where b = a."""
-        equations = self._equations()
-        terms = self._contacts()
-        right = terms.by_state
-        for (j, c), slope in np.ndenumerate(self.by_columns(equations.force)):
-            if not is_zero(slope):
-                right = right.set((c, j), right[c, j] - slope)
+        equations, terms, nv = self._equations(), self._contacts(), self.m.nv
+        by_q, by_v = equations.of_links.by_displacement(), equations.of_links.by_velocity()
+        right = self._minus(self.by_columns(equations.other_force), terms.by_state)
+        right = equations.of_links.add(by_v, equations.of_links.add(by_q, right, -1), -1, first_row=nv)
         da = DenseFactors.of(self._hessian(equations.matrix, terms.by_a)).solved(right)
-        if equations.implicit is None or equations.damped is None:
+        own = equations.own
+        if own.h_D is None or not own.is_constrained:
             return da, None
-        # (M + h D) (db - da) = d(implicit) - h D da
-        A, D = equations.damped
-        damped, change = factor(A, self.parents), zeros((self.columns, self.m.nv))
-        for (j, c), slope in np.ndenumerate(self.by_columns(equations.implicit)):
-            if not is_zero(slope):
-                change = change.set((c, j), slope)
+        # (M + h D) (db - da) = d(M (a - b) - h D b) - h D da
+        at_rest, difference, D = own.at_rest, own.a - own.b, own.h_D
+        of_links = RneaDerivatives(at_rest, difference)
+        other = tendon_inertial_force(at_rest, difference) - D @ own.b
+        change = self._minus(self.by_columns(-other), zeros((self.columns, nv)))
+        change = of_links.add(of_links.by_displacement(), change, 1)
+        damped = factor(equations.M + D, self.parents)
 
         def solve(c: Any, change: MutableArray) -> MutableArray:
             own = np.array([change[c, j] for j in range(self.m.nv)])
@@ -141,6 +146,13 @@ class _LinearSystem:
             return change
 
         return da, fori_loop(0, self.columns, solve, change, unroll=False)
+
+    def _minus(self, by_columns: np.ndarray, array: MutableArray) -> MutableArray:
+        """An array with a row for each column, less these derivatives."""
+        for (j, c), slope in np.ndenumerate(by_columns):
+            if not is_zero(slope):
+                array = array.set((c, j), array[c, j] - slope)
+        return array
 
     def by_columns(self, values: np.ndarray) -> np.ndarray:
         """The derivatives (n, columns) of straight-line values by dq, dv, dz and du."""
@@ -152,19 +164,21 @@ class _LinearSystem:
     def _equations(self) -> _Equations:
         """The equations without contacts."""
         m = self.m
-        found = step_equations(self.s, self.kinematics, self.z, self.control, (self.a, self.b), self.time)
+        own = step_equations(self.s, self.kinematics, self.z, self.control, (self.a, self.b), self.time)
+        of_links = RneaDerivatives(self.kinematics, self.a)
+        M = of_links.dense(of_links.by_acceleration()) + tendon_mass_matrix(self.kinematics)
+        other = own.other_force + tendon_inertial_force(self.kinematics, self.a)
         tree = [(i, j) for i in range(m.nv) for j in (i, *ancestors(self.parents, i))]
-        if self.s.constraint_model is None and found.h_D is not None:
-            damped = found.M + found.h_D  # the damping is implicit in the one equation
-            return _Equations(found.force, None, {(i, j): damped[i, j] for i, j in tree}, None)
-        force, matrix = self._with_rows(found.force, {(i, j): found.M[i][j] for i, j in tree}, found.M)
-        damped = None if found.h_D is None else (found.M + found.h_D, found.h_D)
-        return _Equations(force, found.implicit, matrix, damped)
+        if not own.is_constrained and own.h_D is not None:
+            damped = M + own.h_D  # the damping is implicit in the one equation
+            return _Equations(of_links, other, {(i, j): damped[i, j] for i, j in tree}, M, own)
+        other, matrix = self._with_rows(other, {(i, j): M[i, j] for i, j in tree}, M)
+        return _Equations(of_links, other, matrix, M, own)
 
     def _with_rows(
         self, force: np.ndarray, matrix: dict[tuple[int, int], Any], M: Any
     ) -> tuple[np.ndarray, dict[tuple[int, int], Any]]:
-        """r and dr/da with all rows but contacts. Raises TraceError if one is hard."""
+        """Forces and dr/da with all rows but contacts. Raises TraceError if one is hard."""
         if self.context is None:
             return force, matrix
         problem = GaussProblem(M, np.zeros(self.m.nv), tuple(self.parents))
