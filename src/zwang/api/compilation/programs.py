@@ -13,8 +13,8 @@ import numpy as np
 
 from zwang.algebra.factorization import factor
 from zwang.api.arguments import validation
+from zwang.api.compilation.dynamics_derivatives import DERIVATIVES
 from zwang.api.compilation.feedback_rollout import feedback_sizes, feedback_step
-from zwang.api.derivatives.dynamics_derivatives import DERIVATIVES
 from zwang.api.derivatives.step_adjoint import SolvedStep, adjoint_step
 from zwang.api.derivatives.step_derivatives import (
     direction_sizes,
