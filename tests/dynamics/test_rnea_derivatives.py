@@ -63,7 +63,7 @@ def many_branches(limbs: int = 3, length: int = 4) -> zw.Mechanism:
                     mass=0.5 + 0.1 * k,
                     com=(0.02, 0, -0.15),
                     inertia=(0.01, 0.012, 0.003),
-                )  # fmt: skip
+                )
             )
     return zw.Mechanism("limbs", bodies, forces=[zw.Damper("l1_2", 0.3), zw.Spring("l2_1", 2.0)])
 
