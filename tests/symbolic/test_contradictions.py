@@ -140,3 +140,18 @@ def test_dependent_velocities_raise_as_in_numbers(form):
             e.evaluate({"x": np.sin(np.pi / 2), "y": np.cos(np.pi / 2), "x_dot": 0.0}, *names)
     near = {"x": np.cos(1e-4), "y": np.sin(1e-4), "x_dot": 0.0}
     assert e.evaluate(near)[0][0, 0] == pytest.approx(2 / np.sin(1e-4) ** 2)
+
+
+def test_a_pivot_that_vanishes_raises_though_the_velocities_are_independent():
+    """Slides x, y, z of masses 3, 2, 1 with x' = (x + 2 y) / (x^2 + y^2) z' and likewise y'."""
+    z = sp.Symbol("z")
+    slides = [zw.Body(n, zw.Prismatic(n, a), p, mass=1) for n, a, p in zip(
+        "xyz", np.eye(3), ("world", "x", "y"), strict=True)]  # fmt: skip
+    constraints = H("a", (x**2 - y**2) / 2 - z), H("b", x * y - 2 * z)
+    m = zw.Mechanism("slides", slides, constraints=constraints, home=(1.2, 0.6, 0.36))
+    short, expanded = (zw.equations(m, ["z"], form=form) for form in ("cse", "expanded"))
+    for values, mass in (({"x": 1, "y": 0}, 12), ({"x": 0, "y": 1}, 15)):
+        values |= {"z": 0, "z_dot": 0}
+        assert expanded.evaluate(values)[0] == pytest.approx(mass)
+    with pytest.raises(SolveError, match=r'divide by zero in this state, .* form="expanded"'):
+        short.evaluate(values)

@@ -296,6 +296,34 @@ def test_the_equations_of_a_loop_closed_by_a_weld_are_those_of_its_rows():
     np.testing.assert_allclose(np.array(forces, float)[:, 0], rows.forces["w"][[0, 1, 5]], rtol=1e-10)
 
 
+@pytest.mark.parametrize("ground", ["rocker", "world"])
+def test_six_bars_that_their_crank_drives_move_as_by_multipliers(ground):
+    """Those of Watt (rocker) and Stephenson (world): some orders of pivots divide by zero."""
+
+    def bar(name, parent, position, length):
+        x = length / 2
+        return Body(
+            name, Revolute(name, (0, 0, 1)), parent, position, mass=1, com=(x, 0, 0), inertia=(1, 1, 0.1)
+        )
+
+    bars = [
+        bar("crank", "world", (0, 0, 0), 0.4), bar("coupler", "crank", (0.4, 0, 0), 1),
+        bar("rocker", "world", (1.1, 0, 0), 0.8), bar("link5", "coupler", (0.5, 0.4, 0), 0.9),
+        bar("link6", ground, (0.4, 0.3, 0) if ground == "rocker" else (1.6, 0.6, 0), 0.7),
+    ]  # fmt: skip
+    pins = [zw.Connect("pin1", ("coupler", (1, 0, 0)), ("rocker", (0.8, 0, 0))),
+            zw.Connect("pin2", ("link5", (0.9, 0, 0)), ("link6", (0.7, 0, 0)))]  # fmt: skip
+    m = Mechanism("six-bar", bars, gravity=(0, -9.81, 0), constraints=pins)
+    q, v = zw.assemble(m, [1, -0.6, 1.3, 0.3, 1.9], [1, 0, 0, 0, 0])
+    expected = zw.constrained_dynamics(m, q, v, np.zeros(5)).acceleration[0]
+    values = {**dict(zip(m.coordinate_names, q, strict=True)), "crank_dot": v[0]}
+    closed = m.replace(home=tuple(q))
+    for machine, method in ((m, "projection"), *((closed, method) for method in METHODS)):
+        mass, right = equations(machine, ["crank"], method, form="cse").evaluate(values)
+        np.testing.assert_allclose(right / mass[0], [expected], rtol=1e-9)
+        assert mass[0, 0] * v[0] ** 2 / 2 == pytest.approx(zw.energy(m, q, v)[0], rel=1e-9)
+
+
 def test_pandas_mass_matrix_is_printed_on_two_pages(tmp_path):
     c = case("robot_dynamics", "F_panda")
     (tmp_path / "panda.urdf").write_text(c["parameters"]["urdf"])

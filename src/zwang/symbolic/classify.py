@@ -26,7 +26,7 @@ from zwang.mechanism.lengths import displacement_sizes, largest_length, translat
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import validated_arguments
 from zwang.symbolic.constraint_agreement import check_agreement
-from zwang.symbolic.elimination import pivots, solve_exactly
+from zwang.symbolic.elimination import solve_exactly
 from zwang.symbolic.numeric_probe import (
     TIME,
     independent_columns,
@@ -175,14 +175,14 @@ def _allowed(numbers: Mechanism, at: np.ndarray, rows: VectorFields) -> VectorFi
             "give another `home`"
         )
     unit, sizes = np.eye(numbers.nv, dtype=int)[free], np.array(displacement_sizes(numbers), dtype=float)
-    order = pivots(np.concatenate([near[kept], unit]))
+    near = np.concatenate([near[kept], unit])
 
     def field(x: Any) -> np.ndarray:
         # (A, S) (V, v_0) = ((0, -a), (d, 0)) with the independent velocities S v, of large displacements d
         Aa = np.asarray(rows(x), dtype=object)[kept]
         right = np.zeros((numbers.nv, len(free) + 1), int).astype(object)
         right[len(kept) :, :-1], right[: len(kept), -1] = np.diag(sizes[free]), -Aa[:, -1]
-        V = solve_exactly(np.concatenate([Aa[:, :-1], unit]), right, order)
+        V = solve_exactly(np.concatenate([Aa[:, :-1], unit]), right, near)
         rates = [[*configuration_rate(numbers.tree, x[:-1], v), 0] for v in V.T]
         rates[-1][-1] = 1
         return np.array(rates, dtype=object).T

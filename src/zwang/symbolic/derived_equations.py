@@ -310,8 +310,9 @@ class DerivedEquations:
 
         values: by symbol or by its name. names: some of "mass_matrix", "right_hand_side", "B", "velocities",
         "X_dot".
-        Raises ParameterError for a symbol without a value, UnknownNameError for another name, and
-        DependentVelocitiesError where the independent velocities do not determine the others.
+        Raises ParameterError for a symbol without a value, UnknownNameError for another name,
+        DependentVelocitiesError where the independent velocities do not determine the others, and SolveError
+        where they do but the elimination divides by zero.
         """
         s, p = self._state, self._projected
         arrays = {
@@ -325,12 +326,12 @@ class DerivedEquations:
         known = {str(key): value for key, value in values.items()}
         found = tuple(self._form.values(arrays[name], known) for name in chosen)
         if not self._reduction.trivial:
-            self._check_independence(known)
+            self._check_velocities(known)
         return found
 
-    def _check_independence(self, known: Mapping[str, Any]) -> None:
+    def _check_velocities(self, known: Mapping[str, Any]) -> None:
         """Raises DependentVelocitiesError where A v = 0 and S v = 0 leave a velocity undetermined, relative
-        to the largest entry in the rows of each constraint.
+        to the largest entry in the rows of each constraint, and SolveError where V is not finite otherwise.
         """
         e = self._reduction
         try:
@@ -347,6 +348,12 @@ class DerivedEquations:
                 f"the independent velocities {', '.join(s.name for s in self.symbols.u)} of mechanism "
                 f"{self.mechanism.name!r} depend on each other, or are fixed by the constraints, in this "
                 "state; choose others by speeds="
+            )
+        if not np.isfinite(self._form.values(e.V, known)).all():
+            raise SolveError(
+                f"equations of mechanism {self.mechanism.name!r} divide by zero in this state, while its "
+                'independent velocities determine the others; derive them with form="expanded", or choose '
+                "others by speeds="
             )
 
     # -------------------------------------------------------------------- scalars of the form

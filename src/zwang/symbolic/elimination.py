@@ -12,62 +12,69 @@ from zwang.symbolic.cancellation import cancelled_entries
 from zwang.symbolic.numeric_probe import RANK
 from zwang.symbolic.polynomial import Polynomial
 
-
-def pivots(K: np.ndarray) -> list[tuple[int, int]]:
-    """The order of pivots (row, column) of a numeric matrix by complete pivoting."""
-    R = np.array(K, dtype=float)
-    order = []
-    for _ in range(len(R)):
-        i, j = (int(x) for x in np.unravel_index(np.argmax(np.abs(R)), R.shape))
-        if abs(R[i, j]) < RANK:
-            break
-        order.append((i, j))
-        R = R - np.outer(R[:, j], R[i]) / R[i, j]
-        R[i], R[:, j] = 0, 0
-    return order
+SINGULAR = "the independent velocities are linearly dependent in every configuration; choose others"
 
 
-def solve_exactly(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
+def solve_exactly(K: np.ndarray, right: np.ndarray, near: np.ndarray) -> np.ndarray:
     """X of K X = right over a generic scalar.
 
+    near: K (n, n) at numbers in general position, whose rows and columns may be scaled; a pivot that vanishes
+    there is not taken. For a positive definite K it may be the identity: the pivots are on the diagonal.
+
     Pivots that are numbers or products of parameters come first. The remaining equations are solved by
-    Cramer's rule if they contain polynomials, and otherwise by elimination in the given order of pivots.
-    Raises DescriptionError if the remaining determinant vanishes identically.
+    Cramer's rule if they contain polynomials, and otherwise by elimination in the order of complete pivoting
+    in numbers. Raises DescriptionError if the remaining determinant vanishes identically, or at the numbers.
     """
     K, X = np.array(K, dtype=object), cancelled_entries(np.array(right, dtype=object))
     n = len(K)
+    numbers = np.array(near, dtype=float)  # what remains to be eliminated, in numbers
     rows, columns = set(range(n)), set(range(n))
     row_of: dict[int, int] = {}  # the pivot row of each eliminated column
-    while (found := _simple_pivot(K, rows, columns)) is not None:
+    while (found := _simple_pivot(K, numbers, rows, columns)) is not None:
         _eliminate(K, X, *found, n)
+        numbers = _remainder(numbers, *found)
         row_of[found[1]] = found[0]
         rows.discard(found[0])
         columns.discard(found[1])
     left_rows, left_columns = sorted(rows), sorted(columns)
     if left_rows and any(type(x) is Polynomial for x in K[np.ix_(left_rows, left_columns)].flat):
         return cancelled_entries(_by_cramer(K, X, row_of, left_rows, left_columns))
-    for i, j in _remaining_order(order, rows, columns):
+    for i, j in _complete_pivots(numbers, len(left_rows)):
         _eliminate(K, X, i, j, n)
         row_of[j] = i
     return cancelled_entries(np.array([X[row_of[j]] for j in range(n)], dtype=object))
 
 
-def solve_transposed(K: np.ndarray, right: np.ndarray, order: list[tuple[int, int]]) -> np.ndarray:
+def solve_transposed(K: np.ndarray, right: np.ndarray, near: np.ndarray) -> np.ndarray:
     """X of K^T X = right, with the pivots of K; see `solve_exactly`."""
-    return solve_exactly(K.T, right, [(j, i) for i, j in order])
+    return solve_exactly(K.T, right, near.T)
 
 
-def _remaining_order(
-    order: list[tuple[int, int]], rows: set[int], columns: set[int]
-) -> list[tuple[int, int]]:
-    """The given pivots on the remaining rows and columns; those without a partner are paired."""
-    left = [(i, j) for i, j in order if i in rows and j in columns]
-    free_rows = sorted(rows - {i for i, _ in left})
-    free_columns = sorted(columns - {j for _, j in left})
-    return left + list(zip(free_rows, free_columns, strict=True))
+def _complete_pivots(numbers: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """The order of so many pivots (row, column) by complete pivoting.
+
+    Raises DescriptionError if the rank is smaller.
+    """
+    order = []
+    for _ in range(count):
+        i, j = (int(x) for x in np.unravel_index(np.argmax(np.abs(numbers)), numbers.shape))
+        if abs(numbers[i, j]) < RANK:
+            raise DescriptionError(SINGULAR)
+        order.append((i, j))
+        numbers = _remainder(numbers, i, j)
+    return order
 
 
-def _simple_pivot(K: np.ndarray, rows: set[int], columns: set[int]) -> tuple[int, int] | None:
+def _remainder(numbers: np.ndarray, i: int, j: int) -> np.ndarray:
+    """The matrix after the elimination of row i and column j, which are zero."""
+    left = numbers - np.outer(numbers[:, j], numbers[i]) / numbers[i, j]
+    left[i], left[:, j] = 0, 0
+    return left
+
+
+def _simple_pivot(
+    K: np.ndarray, numbers: np.ndarray, rows: set[int], columns: set[int]
+) -> tuple[int, int] | None:
     """The pivot with the fewest other entries in its row among numbers and products of parameters.
 
     Division by such a pivot does not make expressions longer.
@@ -76,7 +83,8 @@ def _simple_pivot(K: np.ndarray, rows: set[int], columns: set[int]) -> tuple[int
     for i in sorted(rows):
         filled = sum(1 for j in columns if not _is_zero(K[i, j]))
         for j in sorted(columns):
-            if _is_simple(K[i, j]) and (best is None or filled < best[0]):
+            is_pivot = abs(numbers[i, j]) > RANK and _is_simple(K[i, j])
+            if is_pivot and (best is None or filled < best[0]):
                 best = (filled, i, j)
     return None if best is None else (best[1], best[2])
 
@@ -121,9 +129,7 @@ def _by_cramer(
     block = K[np.ix_(rows, columns)]
     whole = determinant(block, tuple(range(p)), {})
     if _is_zero(whole):
-        raise DescriptionError(
-            "the independent velocities are linearly dependent in every configuration; choose others"
-        )
+        raise DescriptionError(SINGULAR)
     solution: dict[int, np.ndarray] = {}
     for position, j in enumerate(columns):
         values = []

@@ -25,7 +25,7 @@ from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activation_rate, activations, applied_forces
 from zwang.simulation.step_tangent import Direction, deviation_rate
-from zwang.symbolic.elimination import pivots, solve_exactly, solve_transposed
+from zwang.symbolic.elimination import solve_exactly, solve_transposed
 from zwang.symbolic.numeric_probe import independent_rows, row_sizes_near
 
 
@@ -41,15 +41,15 @@ class LinearisationState(NamedTuple):
 
 class Structure(NamedTuple):
     """What is chosen on numbers: independent rows of the constraints, and of their gradients in x, the
-    independent velocities, the independent entries of x, and orders of pivots for the two eliminations.
+    independent velocities, the independent entries of x, and the matrices of the two eliminations.
     """
 
     rows: list[int]
     gradient_rows: list[int]
     velocities: list[int]
     states: list[int]
-    velocity_pivots: list[tuple[int, int]]
-    state_pivots: list[tuple[int, int]]
+    velocity_matrix: np.ndarray
+    state_matrix: np.ndarray
 
 
 class Matrices(NamedTuple):
@@ -83,8 +83,8 @@ def structure(numbers: Mechanism, at: LinearisationState, velocities: Any, state
     u, y = velocities(A), states(G)
     return Structure(
         rows, gradient_rows, u, y,
-        pivots(np.concatenate([A[rows], np.eye(numbers.nv)[u]])),
-        pivots(np.concatenate([G[gradient_rows], np.eye(G.shape[1])[y]])),
+        np.concatenate([A[rows], np.eye(numbers.nv)[u]]),
+        np.concatenate([G[gradient_rows], np.eye(G.shape[1])[y]]),
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def linear_matrices(m: Mechanism, at: LinearisationState, chosen: Structure) -> 
     # S T = 1 for the independent entries of x, G T = 0
     S = np.eye(N, dtype=int)[chosen.states]
     right = np.concatenate([np.zeros((len(G), n), int), np.eye(n, dtype=int)])
-    T = solve_exactly(np.concatenate([G, S]), right, chosen.state_pivots)
+    T = solve_exactly(np.concatenate([G, S]), right, chosen.state_matrix)
     problem = _AccelerationProblem(m, at, A, chosen)
     # the acceleration and the constraint forces of the state itself
     zero = (np.zeros(nv, int), np.zeros(k, int))
@@ -128,21 +128,21 @@ class _AccelerationProblem:
     def __init__(self, m: Mechanism, at: LinearisationState, A: np.ndarray, chosen: Structure) -> None:
         self.M = crba(with_base_parameters(m.tree), at.q)
         self._K = np.concatenate([A, np.eye(m.nv, dtype=int)[chosen.velocities]])
-        self._order, self._free = chosen.velocity_pivots, len(chosen.velocities)
+        self._near, self._free = chosen.velocity_matrix, len(chosen.velocities)
         zero = np.zeros((len(A), self._free), int)
         right = np.concatenate([zero, np.eye(self._free, dtype=int)])
-        self.V = solve_exactly(self._K, right, self._order)
+        self.V = solve_exactly(self._K, right, self._near)
 
     def solved(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
         """The accelerations (nv, n) of the forces r (nv, n) with A a = s (k, n)."""
-        p = solve_exactly(self._K, np.concatenate([s, np.zeros((self._free, s.shape[1]), int)]), self._order)
-        reduced = self.V.T @ (self.M @ self.V)  # positive definite: pivots down the diagonal
-        z = solve_exactly(reduced, self.V.T @ (r - self.M @ p), [(i, i) for i in range(self._free)])
+        p = solve_exactly(self._K, np.concatenate([s, np.zeros((self._free, s.shape[1]), int)]), self._near)
+        reduced = self.V.T @ (self.M @ self.V)  # positive definite
+        z = solve_exactly(reduced, self.V.T @ (r - self.M @ p), np.eye(self._free))
         return self.V @ z + p
 
     def multipliers(self, load: np.ndarray) -> np.ndarray:
         """The constraint forces (k,) with A^T lambda = load (nv,)."""
-        return solve_transposed(self._K, load[:, None], self._order)[: len(load) - self._free, 0]
+        return solve_transposed(self._K, load[:, None], self._near)[: len(load) - self._free, 0]
 
 
 def _residuals(

@@ -20,7 +20,7 @@ from zwang.kinematics.configuration import configuration_rate
 from zwang.mechanism.constraints import PointSpeed
 from zwang.mechanism.mechanism import Mechanism
 from zwang.symbolic.closed_rows import closed_rows
-from zwang.symbolic.elimination import pivots, solve_exactly, solve_transposed
+from zwang.symbolic.elimination import solve_exactly, solve_transposed
 from zwang.symbolic.expression_forms import map_expressions
 from zwang.symbolic.numeric_probe import (
     NumericProbe,
@@ -40,8 +40,8 @@ class VelocityReduction:
 
     names: the constraints of the independent rows. all_names: those of all rows. kept: the numbers of the
     independent rows among all. A (k, nv): the independent rows. S (n, nv): u = S v. V (nv, n), v0 (nv,).
-    v (nv,): the generalised velocities in u. v_rate (nv,): their rate at constant u. pivots: the order of
-    those of (A; S). make_V_rate: computes V_rate.
+    v (nv,): the generalised velocities in u. v_rate (nv,): their rate at constant u. near: (A; S)
+    at the numeric probe, by which pivots are chosen. make_V_rate: computes V_rate.
     """
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class VelocityReduction:
     v0: np.ndarray
     v: np.ndarray
     v_rate: np.ndarray
-    pivots: list[tuple[int, int]]
+    near: np.ndarray
     make_V_rate: Callable[[], np.ndarray]
 
     @cached_property
@@ -71,7 +71,7 @@ class VelocityReduction:
         zero if the excess is that of the motion.
         """
         K = np.concatenate([self.A, self.S])
-        return solve_transposed(K, excess.reshape(-1, 1), self.pivots)[: len(self.A), 0]
+        return solve_transposed(K, excess.reshape(-1, 1), self.near)[: len(self.A), 0]
 
 
 def chosen_velocities(
@@ -154,9 +154,9 @@ def velocity_reduction(
         unit = np.eye(nv, dtype=int)
         zero = np.zeros(nv, int)
         return VelocityReduction(
-            (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, [], partial(np.zeros_like, unit)
+            (), (), (), unit[:0], unit, unit, zero, np.asarray(u), zero, unit, partial(np.zeros_like, unit)
         )
-    order = pivots(np.concatenate([A_near[kept], _numeric_velocity_rows(numbers, speeds_near, q_near)]))
+    K_near = np.concatenate([A_near[kept], _numeric_velocity_rows(numbers, speeds_near, q_near)])
     known = closed_rows(mechanism, q, np.zeros(nv, int), t)
     k, m = len(kept), len(speeds)
     S = _velocity_rows(mechanism, speeds, q)
@@ -164,17 +164,17 @@ def velocity_reduction(
     right = np.zeros((k + m, m + 1), int).astype(object)
     right[k:, :m] = np.eye(m, dtype=int)
     right[:k, m] = -known.a[kept]
-    solved = solve_exactly(K, right, order)
+    solved = solve_exactly(K, right, K_near)
     V, v0 = solved[:, :m], solved[:, m]
     v = V @ np.asarray(u) + v0
     rates = np.array([*configuration_rate(mechanism.tree, q, v), 1], dtype=object)
     b = closed_rows(mechanism, q, v, t).b[kept] if k else np.zeros(0, int)
     _, S_rate = derivative_along(lambda x: _velocity_rows(mechanism, speeds, x[:-1]) @ v, [*q, t], rates)
-    v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), order)[:, 0]
-    V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, order), V)
+    v_rate = solve_exactly(K, np.concatenate([b, -S_rate]).reshape(-1, 1), K_near)[:, 0]
+    V_rate = partial(_transformation_rate, mechanism, (kept, speeds), ([*q, t], rates), (K, K_near), V)
     names = tuple(known.names[i] for i in kept)
     return VelocityReduction(
-        names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, order, V_rate
+        names, known.names, tuple(kept), known.A[kept], S, V, v0, v, v_rate, K_near, V_rate
     )
 
 
@@ -196,15 +196,15 @@ def _transformation_rate(
     mechanism: Mechanism,
     rows: tuple[Sequence[int], Sequence[IndependentVelocity]],
     motion: tuple[Sequence[Any], np.ndarray],
-    factored: tuple[np.ndarray, list[tuple[int, int]]],
+    matrices: tuple[np.ndarray, np.ndarray],
     V: np.ndarray,
 ) -> np.ndarray:
     """V_dot (nv, n) from K V = (0; 1): K V_dot = -K_dot V.
 
     rows: the numbers of the independent rows, and the independent velocities. motion: (q, t) and its rate.
-    factored: K and its pivots. (No local function, so that equations can be pickled.)
+    matrices: K and its numbers at the probe. (No local function, so that equations can be pickled.)
     """
-    (kept, speeds), (K, order) = rows, factored
+    (kept, speeds), (K, near) = rows, matrices
     zero = np.zeros(mechanism.nv, int)
 
     def stacked(x: Any) -> np.ndarray:
@@ -212,4 +212,4 @@ def _transformation_rate(
         return np.concatenate([closed_rows(mechanism, x[:-1], zero, x[-1]).A[kept], S]) if kept else S
 
     _, K_rate = derivative_along(stacked, *motion)
-    return solve_exactly(K, -(K_rate @ V), order)
+    return solve_exactly(K, -(K_rate @ V), near)
