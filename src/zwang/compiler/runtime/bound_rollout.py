@@ -99,6 +99,8 @@ class Rollout:
         is_shared = compiled.threads > 1 and self._job.blocks > 1
         self._worth_timing = WORTH_TIMING if is_shared else WORTH_INTERRUPTING
         self._cost, self._cost_after = compiled.cost * self._job.blocks, 0
+        kept, self._buffers = kernel.kept_buffers(min(compiled.threads, self._job.blocks))
+        self._descriptor[_KEPT], self._descriptor[_KEPT_COUNT] = kept.values()
         if then is not None:
             self._cost_after = then._cost
             job = then._job
@@ -174,6 +176,7 @@ class Rollout:
 
 _STEPS, _EVERY, _STOP = (ROLLOUT.index(name) for name in ("steps", "every", "stop"))
 _THEN, _THEN_KERNEL = ROLLOUT.index("then"), ROLLOUT.index("then_kernel")
+_KEPT, _KEPT_COUNT = ROLLOUT.index("kept"), ROLLOUT.index("kept_count")
 _DATA, _WORLD, _ELEMENT, _POSITION = (
     TRANSFER.index(name) for name in ("data", "world_stride", "element_stride", "position")
 )

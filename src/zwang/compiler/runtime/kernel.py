@@ -7,6 +7,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from zwang.compiler.backends.llvm.constant_tables import long_tables
 from zwang.compiler.backends.llvm.entry_points import KERNEL, entry_points
@@ -21,13 +24,16 @@ from zwang.compiler.runtime.processor import MachineCode, host, object_code, obj
 from zwang.compiler.runtime.teams import CHUNK_FUNCTION
 from zwang.compiler.runtime.threads import cores
 
+KEPT_BYTES = 1 << 16  # of buffers that are kept for the next call: the C library may return them at once
+
 
 class Kernel:
     """The machine code of one program for one number of lanes.
 
     `ufunc_loop`, `rollout_loop` and `rollout_address` are addresses of entry points, `rollout` is the last
     one as a function of ctypes, `descriptor` the row of words that these take as `kernel` (see
-    `entry_points`). use_cache: whether object code is read from and written to the disk cache.
+    `entry_points`). A large buffer is kept, for one call at a time. use_cache: whether object code is read
+    from and written to the disk cache.
     """
 
     def __init__(self, program: Program, lanes: Lanes, *, use_cache: bool = True):
@@ -48,19 +54,30 @@ class Kernel:
         out_offset = _aligned(port_starts(inputs)[-1] * self.lanes.bytes)
         out_size = port_starts(outputs)[-1] + output_padding(self.lanes)
         frame_offset = out_offset + _aligned(out_size * self.lanes.bytes)
+        self._bytes = frame_offset + frame_bytes + ALIGNMENT
+        kept, self._memory = self.kept_buffers(1)
         allocate, release = _memory_functions()
         fields = {
             **{name: self._entry_points[name] for name in ("batch", "rollout_batch")},
             "body": self._body["body"],
             "allocate": allocate,
             "release": release,
+            **kept,
             "inputs": len(inputs),
             "outputs": len(outputs),
             "out_offset": out_offset,
             "frame_offset": frame_offset,
-            "bytes": frame_offset + frame_bytes + ALIGNMENT,
+            "bytes": self._bytes,
         }
         return [*(fields[name] for name in KERNEL), *sizes]
+
+    def kept_buffers(self, count: int) -> tuple[dict[str, int], Any]:
+        """The fields `kept` and `kept_count` for this number of buffers, none if they are small, and the
+        memory that they refer to; the buffers take no memory before they are used.
+        """
+        buffers = [np.empty(self._bytes, np.uint8) for _ in range(count if self._bytes >= KEPT_BYTES else 0)]
+        words = int64_array(*(buffer.ctypes.data for buffer in buffers))
+        return {"kept": ctypes.addressof(words), "kept_count": len(buffers)}, (buffers, words)
 
 
 def int64_array(*values: int) -> ctypes.Array[ctypes.c_int64]:

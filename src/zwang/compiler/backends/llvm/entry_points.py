@@ -35,15 +35,18 @@ from zwang.compiler.backends.llvm.writer import ALIGNED_STACK, ALIGNMENT
 # Dispatch table: kernels for one world and for many (0 if there is none), the largest number of worlds of
 # a direct call, and the number of calls that were rejected.
 DISPATCH = ("one_world", "many_worlds", "max_worlds", "failures")
+# `kept` is the address of `kept_count` words with the addresses of buffers; 0 while a call uses one.
 KERNEL = (
-    "batch", "rollout_batch", "body", "allocate", "release",
+    "batch", "rollout_batch", "body", "allocate", "release", "kept", "kept_count",
     "inputs", "outputs", "out_offset", "frame_offset", "bytes",
 )  # fmt: skip
 # Description of a rollout. `copies` is the address of rows of STATE_COPY; `reads` (inputs), `befores` (copies
 # of inputs before the first step), `records` (outputs every few steps) and `finals` (outputs after the last
-# step) are those of rows of TRANSFER. `then` is the address of the rollout that follows, or 0.
+# step) are those of rows of TRANSFER. `then` is the address of the rollout that follows, or 0. `kept`: as in
+# KERNEL; without buffers of its own (0) a rollout takes those of the kernel.
 ROLLOUT = (
-    "steps", "every", "stop", "then", "then_kernel", "copies", "copy_count", "reads", "read_count",
+    "steps", "every", "stop", "then", "then_kernel", "kept", "kept_count",
+    "copies", "copy_count", "reads", "read_count",
     "befores", "before_count", "records", "record_count", "finals", "final_count",
 )  # fmt: skip
 STATE_COPY = ("from_output", "to_input", "size")  # positions in the buffers
@@ -67,9 +70,9 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
         fill_template("floating_point_x86" if is_x86 else "floating_point_arm"),
         _inner_loop("ufunc_loop", "batch"),
         _inner_loop("rollout_loop", "rollout_batch"),
-        _with_buffers("batch", BATCH_PARAMETERS),
+        _with_buffers("batch", BATCH_PARAMETERS, _load_kept("kept", "%kernel", KERNEL)),
         _batch(lanes),
-        _with_buffers("one_rollout", ROLLOUT_PARAMETERS),
+        _with_buffers("one_rollout", ROLLOUT_PARAMETERS, _load_kept_of_rollout()),
         _rollout(lanes),
         _rollout_batch(lanes),
         fill_template(
@@ -93,6 +96,11 @@ def entry_points(lanes: Lanes, is_x86: bool) -> str:
             load_then=_load_field("then", "%row", ROLLOUT, "then", "ptr"),
             load_then_kernel=_load_field("then_kernel", "%row", ROLLOUT, "then_kernel", "ptr"),
         ),
+        fill_template(
+            "kept_buffers",
+            load_allocate=_load_field("allocate", "%kernel", KERNEL, "allocate", "ptr"),
+            load_release=_load_field("release", "%kernel", KERNEL, "release", "ptr"),
+        ),
     ]
     return "\n\n".join(parts) + "\n" + ALIGNED_STACK
 
@@ -106,8 +114,27 @@ def _load_field(name: str, base: str, fields: tuple[str, ...], field: str, kind:
     )
 
 
-def _with_buffers(name: str, parameters: str) -> str:
-    """The function `name`, which allocates its buffers and calls `name`_with_buffers."""
+def _load_kept(name: str, base: str, fields: tuple[str, ...]) -> str:
+    """Instructions that load `kept` and `kept_count` of a row into %name and %name_count."""
+    count = _load_field(f"{name}_count", base, fields, "kept_count")
+    return _load_field(name, base, fields, "kept", "ptr") + "\n" + count
+
+
+def _load_kept_of_rollout() -> str:
+    """Instructions that load those of a rollout, or of its kernel if it has none."""
+    return "\n".join(
+        [
+            _load_kept("own", "%rollout", ROLLOUT),
+            _load_kept("common", "%kernel", KERNEL),
+            "  %has_own = icmp ne ptr %own, null",
+            "  %kept = select i1 %has_own, ptr %own, ptr %common",
+            "  %kept_count = select i1 %has_own, i64 %own_count, i64 %common_count",
+        ]
+    )
+
+
+def _with_buffers(name: str, parameters: str, load_kept: str) -> str:
+    """The function `name`, which takes its buffers and calls `name`_with_buffers."""
     return fill_template(
         "with_buffers",
         name=name,
@@ -115,8 +142,7 @@ def _with_buffers(name: str, parameters: str) -> str:
         parameters=parameters,
         stack_bytes=STACK_BYTES,
         load_bytes=_load_field("bytes", "%kernel", KERNEL, "bytes"),
-        load_allocate=_load_field("allocate", "%kernel", KERNEL, "allocate", "ptr"),
-        load_release=_load_field("release", "%kernel", KERNEL, "release", "ptr"),
+        load_kept=load_kept,
     )
 
 
