@@ -40,9 +40,10 @@ from zwang.api.batch.world_memory import aligned_array, lane_major_arrays
 from zwang.api.batch.world_stepping import WorldStepping
 from zwang.api.compilation.programs import WARM_START, compile_function
 from zwang.api.functions.sensor_functions import by_sensor
-from zwang.api.runs.compiled_rollout import step_function
+from zwang.api.runs.compiled_rollout import compiled_step
 from zwang.compiler.runtime.bound_rollout import Rollout
 from zwang.compiler.runtime.compiled_function import CompiledFunction, execution_settings
+from zwang.constraint.independent_velocities import independent_velocities
 from zwang.errors import ArgumentError, ShapeError, UnknownNameError
 from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
@@ -136,7 +137,8 @@ class Worlds:
         if not isinstance(self.integrator, str) or self.integrator not in STEPPERS:
             raise UnknownNameError("integrator of fixed step", self.integrator, STEPPERS)
         self.random = np.random.default_rng(checked_seed(seed))
-        self._observe, self._reduction = observe, coordinate_reduction
+        independent = independent_velocities(mechanism, coordinate_reduction)
+        self._observe, self._reduction = observe, independent or independent is not None
         self._first_commands = checked_commands(commands)
         name, _, _ = execution_settings(dtype, None, threads)
         self._settings = {"dtype": name, "threads": threads}
@@ -231,6 +233,7 @@ class Worlds:
 
         Arguments as for `reset`; a dictionary changes the named coordinates, speeds or inputs only. params:
         some symbols; values that no body can have raise ParameterError. The warm start stays; q wakes bodies.
+        `observation` stays that of the last step or reset.
         """
         self._stepping.check_idle()
         chosen = self._chosen(mask)
@@ -410,8 +413,8 @@ class Worlds:
     # --------------------------------------------------------------------------------------------- internals
 
     def _compile(self) -> None:
-        """The step, and the observations after it and after a reset; machine code follows at the first
-        use.
+        """The step, which is kept for other worlds of the mechanism, and the observations after it and after
+        a reset; machine code follows at the first use.
         """
         m, names = self.mechanism, tuple(self.mechanism.symbols)
         clock = clock_size(self._settings["dtype"])
@@ -430,8 +433,7 @@ class Worlds:
             with_stage = observed.asks_for_last_stage()
             sizes = observed.sizes_after_step(with_stage)
             self._observation_after_step = compiled_observation(observed.after_step, sizes, self._settings)
-        function, sizes = step_function(program, names, with_stage, clock)
-        self._step: CompiledFunction = compile_function(function, sizes, carried=WARM_START, **self._settings)
+        self._step: CompiledFunction = compiled_step(program, names, with_stage, **self._settings)
 
     def _allocate(self, params: Mapping[str, np.ndarray]) -> None:
         """The memory of the state, the control, the parameters, which have these values, and the

@@ -24,6 +24,7 @@ from zwang.errors import TraceError
 from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.applied_forces import activations
+from zwang.simulation.clock import clock_size
 from zwang.simulation.constraint_options import is_constrained
 from zwang.simulation.controls import ControlFunction, PrescribedControl, control_names
 from zwang.simulation.events import NamedEvent, event_values_in_python
@@ -76,11 +77,20 @@ class CompiledExecutor:
 
 
 @lru_cache(KEPT)
-def compiled_step(program: StepProgram, params: Names) -> CompiledFunction:
+def compiled_step(
+    program: StepProgram,
+    params: Names,
+    with_stage: bool = False,
+    dtype: str = "float64",
+    threads: int | None = None,
+) -> CompiledFunction:
     """The compiled step: (clock, status, q, v, z) and the row statuses, of these, u, and the parameters;
     after z comes the monitor of the solver's status, if something is solved.
+
+    with_stage: as for `step_function`. dtype, threads: as for `compile_function`.
     """
-    return compile_function(*step_function(program, params), carried=WARM_START)
+    function, sizes = step_function(program, params, with_stage, clock_size(dtype))
+    return compile_function(function, sizes, carried=WARM_START, dtype=dtype, threads=threads)
 
 
 def step_function(
