@@ -84,12 +84,14 @@ def test_the_page_is_self_contained_and_names_are_escaped(found, tmp_path):
 
 
 def recorded(noise: float = 2e-4, samples: int = 301) -> zw.identify.Measurements:
-    """A simulated record of positions and forces, with errors of the positions."""
+    """A simulated record of positions and forces, linear between samples, with errors of the positions."""
     t = np.arange(samples) * 0.01
     tau = np.stack([8 * np.sin(4 * t) + 5 * np.sin(9 * t), 4 * np.sin(5 * t + 1)], axis=1)
     start = np.array([0.3, -0.2])
     steps = 5 * (samples - 1)
-    run = zw.compile(TRUE).rollout(start, np.zeros(2), np.repeat(tau[:-1], 5, axis=0), steps=steps, every=5)
+    middles = 0.01 * (np.arange(steps) + 0.5) / 5
+    acting = np.stack([np.interp(middles, t, x) for x in tau.T], axis=1)
+    run = zw.compile(TRUE).rollout(start, np.zeros(2), acting, steps=steps, every=5)
     q = np.concatenate([[start], run[0]])
     q += noise * np.random.default_rng(0).normal(size=q.shape)
     return zw.identify.Measurements(t, q, np.zeros_like(q), np.zeros_like(q), tau)

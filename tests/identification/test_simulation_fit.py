@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import zwang as zw
@@ -37,12 +39,12 @@ def arm(scale: float = 1.0, damping: float = 0.1, friction: float = 0.0) -> Mech
 
 @cache
 def exact_record(m: Mechanism, samples: int = 301) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """time, exact q, and forces of a record at 100 Hz."""
+    """time, exact q, and forces of a record at 100 Hz, linear between the samples."""
     t = np.arange(samples) * 0.01
     tau = np.stack([3 * np.sin(4 * t) + 1.5 * np.sin(9 * t), np.sin(5 * t + 1) + np.sin(11 * t)], axis=1)
-    run = zw.compile(m).rollout(
-        np.array([0.3, -0.2]), np.zeros(2), np.repeat(tau[:-1], 5, axis=0), steps=5 * (samples - 1), every=5
-    )
+    middles = 0.01 * (np.arange(5 * (samples - 1)) + 0.5) / 5
+    acting = np.stack([np.interp(middles, t, x) for x in tau.T], axis=1)
+    run = zw.compile(m).rollout(np.array([0.3, -0.2]), np.zeros(2), acting, steps=5 * (samples - 1), every=5)
     return t, np.concatenate([[[0.3, -0.2]], run[0]]), tau
 
 
@@ -59,8 +61,9 @@ def test_sensitivities_are_those_of_differences_of_simulations(integrator):
     assert simulator.is_smooth == (integrator != "rk4")
     rng = np.random.default_rng(0)
     windows = Windows(
-        rng.normal(size=(2, 2)), rng.normal(size=(2, 2)), rng.normal(size=(2, 6, 2)), np.zeros(2), 3
-    )
+        rng.normal(size=(2, 2)), rng.normal(size=(2, 2)), rng.normal(size=(2, 6, 2)), np.zeros(2), 3,
+        np.zeros((2, 6, 2)),
+    )  # fmt: skip
     p, e = unknowns.start, 1e-6
     values, by_p = unknowns.values(p)
     _, _, S, X = simulator.derivatives(windows, values, True)
@@ -99,7 +102,9 @@ def driven(*forces) -> Mechanism:
 def test_sensitivities_contain_the_symbols_and_the_feedback_of_actuators(force):
     unknowns = unknowns_of(driven(force), (), None, {"k": 1.3})
     simulator = Simulator(unknowns, unknowns.mechanism, 0.002, "euler")
-    windows = Windows(np.array([[0.3]]), np.array([[0.5]]), np.full((1, 6, 1), 2.0), np.zeros(1), 3)
+    windows = Windows(
+        np.array([[0.3]]), np.array([[0.5]]), np.full((1, 6, 1), 2.0), np.zeros(1), 3, np.zeros((1, 6, 1))
+    )
     k, e = unknowns.start, 1e-5
     _, _, S, X = simulator.derivatives(windows, k, True)
     plus, minus = (simulator.trajectory(windows, k + s)[0] for s in (e, -e))
@@ -160,7 +165,9 @@ def test_measured_forces_act_above_the_range_of_their_joint():
     m = zw.Mechanism("rotor", [body], forces=[zw.Damper("j", 0.2)])
     q = state[:, :1] + NOISE * np.random.default_rng(0).normal(size=(len(t), 1))
     assert np.mean(abs(u) > 1.0) > 0.3
-    fit = zw.identify.fit_by_simulation(m, t, q, u[:, None], kinds=("inertia", "damping"), integrator="rk4")
+    fit = zw.identify.fit_by_simulation(
+        m, t, q, u[:, None], kinds=("inertia", "damping"), integrator="rk4", interpolation="held"
+    )
     found = dict(zip(fit.known.combinations, fit.beta, strict=True))
     assert found["I_rotor_zz"] == pytest.approx(J, rel=5e-3) and found["damping_j"] == pytest.approx(
         c, rel=5e-3
@@ -195,7 +202,9 @@ def test_a_symbol_is_found_through_contacts():
     )
     q = np.concatenate([[[0, 0.05]], run[0]])
     q = q + NOISE * np.random.default_rng(0).normal(size=q.shape)
-    found = zw.identify.fit_by_simulation(m, t, q, tau, kinds=(), guess={"mass": 1.0}, window=30)
+    found = zw.identify.fit_by_simulation(
+        m, t, q, tau, kinds=(), guess={"mass": 1.0}, window=30, interpolation="held"
+    )
     ((low, high),) = found.interval
     assert low < 1.3 < high and high - low < 0.05
 
@@ -404,6 +413,77 @@ def test_several_trials_are_fitted_together(window):
     assert "<svg" in zw.identify.report(both)._repr_html_()
 
 
+def swinging(t, force, held: bool) -> np.ndarray:
+    """Angles (N,) of a pendulum of mass 2 kg at 0.3 m with damping 0.2 under force(t), by scipy."""
+
+    def rates(s, x, u):
+        return [x[1], (u(s) - 2 * 9.81 * 0.3 * np.sin(x[0]) - 0.2 * x[1]) / 0.23]
+
+    if not held:
+        return solve_ivp(rates, (0, t[-1]), [0.1, 0], t_eval=t, rtol=1e-9, atol=1e-11, args=(force,)).y[0]
+    states = [np.array([0.1, 0.0])]
+    for begin, end in pairwise(t):
+        constant = (lambda _, u=force(begin): u,)
+        done = solve_ivp(rates, (begin, end), states[-1], rtol=1e-9, atol=1e-11, args=constant)
+        states.append(done.y[:, -1])
+    return np.array(states)[:, 0]
+
+
+PENDULUM = zw.Mechanism("p", [zw.Body("b", zw.Revolute("j", axis=(0, 1, 0)), mass=2, com=(0, 0, -0.3),
+                                      inertia=(0.05, 0.05, 0.05))])  # fmt: skip
+TRUE = {"mc_b_x": 0.0, "mc_b_z": -0.6, "I_b_yy": 0.23, "damping_j": 0.2}
+
+
+@pytest.mark.parametrize("interpolation", ["held", "linear"])
+def test_forces_that_are_held_and_those_that_a_sensor_samples(interpolation):
+    """By the other interpolation the forces come half a sampling time early or late: another damping."""
+    t, noise = np.arange(600) * 0.01, 3e-4 * np.random.default_rng(0).normal(size=600)
+
+    def force(s):
+        return 2 * np.sin(3 * s) + 0.5 * np.sin(1.8 * s)
+
+    q, damping = swinging(t, force, interpolation == "held") + noise, {}
+    for chosen in ("held", "linear"):
+        found = zw.identify.fit_by_simulation(
+            PENDULUM, t, q[:, None], force(t)[:, None], kinds=("inertia", "damping"), integrator="rk4",
+            interpolation=chosen, window=None,
+        )  # fmt: skip
+        damping[chosen] = found.value("damping_j")
+        away = found.beta - [TRUE[name] for name in found.known.combinations]
+        if chosen == interpolation:
+            assert (np.abs(away) < 3 * np.sqrt(np.diag(found.known.covariance))).all()
+    assert damping.pop(interpolation) == pytest.approx(0.2, rel=0.005)
+    assert abs(damping.popitem()[1] / 0.2 - 1) > 0.03
+
+
+def test_forces_without_inputs_are_linear_and_inputs_are_held_by_default():
+    t = np.arange(100) * 0.01
+    u = np.sin(7 * t)[:, None]
+    for m, default in ((PENDULUM, "linear"), (driven(zw.Motor("a", "j")), "held")):
+        fits = [
+            zw.identify.fit_by_simulation(m, t, u, u, kinds=("damping",), interpolation=x, stop_at=1e9)
+            for x in (None, default, "held" if default == "linear" else "linear")
+        ]
+        np.testing.assert_array_equal(fits[0].simulated, fits[1].simulated)
+        assert np.abs(fits[0].simulated - fits[2].simulated).max() > 1e-5
+
+
+def test_the_information_of_trials_with_different_errors_adds():
+    rng, t, trials = np.random.default_rng(0), np.arange(600) * 0.01, []
+    for rate, noise in ((0.8, 3e-4), (2.5, 3e-3)):
+        u = 3 * np.sin(rate * t)
+        q = swinging(t, lambda s, rate=rate: 3 * np.sin(rate * s), False)
+        trials.append((t, q[:, None] + noise * rng.normal(size=(600, 1)), u[:, None]))
+    both, *alone = (
+        zw.identify.fit_by_simulation(PENDULUM, *record, kinds=("inertia", "damping"), integrator="rk4")
+        for record in (tuple(zip(*trials, strict=True)), *trials)
+    )
+    expected = np.linalg.inv(sum(np.linalg.inv(x.known.covariance) for x in alone))
+    sizes, known = (np.sqrt(np.diag(C)) for C in (both.known.covariance, expected))
+    np.testing.assert_allclose(sizes, known, rtol=0.1)
+    assert both.errors[0] == pytest.approx(np.sqrt((9e-8 + 9e-6) / 2), rel=0.1)
+
+
 def test_invalid_trials_are_told_by_number():
     t, q, tau = record(arm())
     fit = zw.identify.fit_by_simulation
@@ -469,7 +549,7 @@ def test_damping_that_the_model_lacks_and_errors_of_the_steps():
     def fitted(noise: float, integrator: str, spread: float) -> zw.identify.SimulationFit:
         return zw.identify.fit_by_simulation(
             m, t, y[:, :1] + noise * errors, u, kinds=("inertia", "damping"), integrator=integrator,
-            spread=spread,
+            spread=spread, interpolation="held",
         )  # fmt: skip
 
     for spread in (1.0, 10.0):

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import zwang as zw
 from tests.identification.test_consistent_fit import gantry, least_squares, of_gantry
 from zwang.errors import StateError
-from zwang.identification.linear_estimation import autocorrelation_times
+from zwang.identification.linear_estimation import autocorrelation_times, estimate
 
 
 def test_several_trials_are_fitted_together():
@@ -41,3 +42,38 @@ def test_several_trials_are_fitted_together():
         zw.identify.fit(gantry(), [smooth[0], trials[1]])
     with pytest.raises(StateError, match="samples has no trials"):
         zw.identify.fit(gantry(), [])
+
+
+@pytest.mark.parametrize("loss", ["linear", "huber"])
+def test_the_information_of_trials_with_different_errors_adds(loss):
+    """Gauss and Markov: C^-1 is the sum of those of the trials alone, and beta their weighted mean."""
+    rng, lengths, n = np.random.default_rng(0), (4000, 1500), 5
+    W = rng.normal(size=(sum(lengths), 2, n))
+    W[4000:] *= 3
+    sizes = np.repeat([[0.1, 1.0], [2.0, 0.3]], lengths, axis=0)  # by trial and joint
+    tau = W.sum(axis=2) + sizes * rng.normal(size=sizes.shape)
+
+    def fitted(rows, *trials):
+        return estimate(W[rows], tau[rows], "weighted", loss, tuple("abcde"), trials)
+
+    both, parts = fitted(slice(None), *lengths), [fitted(slice(4000)), fitted(slice(4000, None))]
+    inverses = [np.linalg.inv(x.covariance) for x in parts]
+    information = inverses[0] + inverses[1]
+    np.testing.assert_allclose(np.linalg.inv(both.covariance), information, atol=0.1 * information.max())
+    mean = np.linalg.solve(information, sum(C @ x.beta for C, x in zip(inverses, parts, strict=True)))
+    np.testing.assert_allclose(both.beta, mean, atol=0.3 * np.sqrt(np.diag(both.covariance)).min())
+
+
+def test_intervals_hold_where_the_errors_of_one_trial_are_correlated():
+    """Errors x_k = r x_(k-1) + e_k, r = 0.9, in the shorter one of two trials."""
+    rng, lengths, ratios = np.random.default_rng(0), (3000, 1500), []
+    t = np.arange(sum(lengths)) / 100
+    W = np.stack([np.sin(f * t) for f in (2.0, 3.1, 4.7)], axis=-1)[:, None]
+    W[3000:] *= 3
+    for _ in range(100):
+        e = rng.normal(size=len(t) + 100)
+        slow = np.asarray(lfilter([np.sqrt(1 - 0.9**2)], [1, -0.9], e))[100:]
+        tau = np.where(t < 30, e[100:], slow)[:, None]
+        found = estimate(W, tau, "weighted", "linear", ("a", "b", "c"), lengths)
+        ratios.append(found.beta / np.sqrt(np.diag(found.covariance)))
+    assert 0.85 < np.sqrt(np.mean(np.square(ratios))) < 1.15  # of 300 standard normal numbers, +-0.04

@@ -63,6 +63,13 @@ Starts = Annotated[
 Window = Annotated[
     int | None, Parameter(help="Samples of a window that --method simulation simulates; by default 50.")
 ]
+Interpolation = Annotated[
+    Literal["held", "linear"] | None,
+    Parameter(
+        help="Forces of --method simulation between samples: linear (default) for those that a sensor "
+        "measured, or held from each sample to the next, for commands of a controller."
+    ),
+]
 Fixed = Annotated[
     list[str] | None,
     Parameter(
@@ -128,6 +135,7 @@ def identify(
     step: Step = None,
     integrator: FixedStepIntegrator = None,
     window: Window = None,
+    interpolation: Interpolation = None,
     starts: Starts = None,
     ignore: Ignored = None,
     fix: Fixed = None,
@@ -149,7 +157,8 @@ def identify(
         "--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
         "--estimator": None if estimator == "weighted" else estimator,
     }  # fmt: skip
-    settings = {"step": step, "integrator": integrator, "window": window, "starts": starts}
+    settings = {"step": step, "integrator": integrator, "window": window, "starts": starts,
+                "interpolation": interpolation}  # fmt: skip
     of_simulation: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     _check_method(method, of_forces, of_simulation)
     write = None if out_file is None else _writer(out_file)

@@ -1,8 +1,9 @@
 """Linear estimation of base parameters with covariances: least squares by joint, robust, or total.
 
-The rows of all samples are whitened joint by joint. Errors of measured forces are correlated in time where
-data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
+The rows of all samples are whitened by trial and joint. Errors of measured forces are correlated in time
+where data are filtered; the covariance of the rows of a joint is therefore multiplied by the integrated
 autocorrelation time of the joint's residuals, T = 1 + 2 sum_k rho_k up to the first rho_k <= 0 (Sokal 1997).
+Trials may differ in both, as slow and fast ones do (`error_groups`).
 Both this time and the variance are corrected for the part of slow errors that the parameters take from the
 residuals (`corrected_times`). For Huber's loss rho_k is that of the clipped residuals psi, as outliers would
 hide the correlation of others.
@@ -33,6 +34,7 @@ MAD = 1.4826  # standard deviation of a normal distribution by its median absolu
 EXACT = 1e-8  # of the measured forces, the smallest standard deviation of their errors
 ROUNDS = 50  # of reweighting at most
 WORST_CONDITION = 1e8  # of the scaled regressor, beyond which the data do not tell the base parameters
+SHORT = 200  # samples of a trial below which its residuals alone do not tell their correlation
 CHUNK = 2000  # samples whose rows are computed or factorised at a time
 
 
@@ -40,10 +42,11 @@ CHUNK = 2000  # samples whose rows are computed or factorised at a time
 class LinearEstimate:
     """beta (n,) with a root F (n, m) of its covariance F F^T, which is accurate also where the covariance, of
     the squared condition number, is not positive definite by rounding; standard deviation of the force errors
-    by joint (nv,) [N m, N]; autocorrelation times by joint (nv,) [samples]; condition numbers of the
-    regressor as it is, which `zw.identify.excitation` minimises, and with its columns scaled to unit length,
-    which does not depend on the units of the parameters; weights by joint (nv,) of the residuals that beta
-    minimises. pi: with priors, the parameters of which beta consists.
+    by joint (nv,) [N m, N], of several trials the root mean square; autocorrelation times by joint (nv,)
+    [samples], of several trials the harmonic mean; condition numbers of the regressor as it is, which
+    `zw.identify.excitation` minimises, and with its columns scaled to unit length, which does not depend on
+    the units of the parameters; weights (N, nv) of the residuals that beta minimises. pi: with priors, the
+    parameters of which beta consists.
     """
 
     beta: np.ndarray
@@ -79,28 +82,21 @@ def estimate(
     conditions = check_excitation(W, scale, names)
     if estimator == "total":
         return _total(W / scale, tau, scale, conditions, lengths)
-    weights = np.ones(tau.shape[1])
-    robust = np.ones(tau.shape)
-    x = _least_squares(W, scale, tau, weights, robust)
+    weights = robust = np.broadcast_to(1.0, tau.shape)
+    x = _least_squares(W, scale, tau, weights)
     for _ in range(ROUNDS if loss == "huber" else int(estimator == "weighted")):
         residual = tau - W @ (x / scale)
+        errors = force_errors(residual, tau, n, loss, lengths)
         if estimator == "weighted":
-            weights = 1 / error_deviations(residual, tau, n, loss)
+            weights = errors.weights
         if loss == "huber":
-            robust = robust_weights(residual / error_deviations(residual, tau, n, loss))
-        before, x = x, _least_squares(W, scale, tau, weights, robust)
+            robust = robust_weights(residual * errors.weights)
+        before, x = x, _least_squares(W, scale, tau, weights * robust)
         if np.linalg.norm(x - before) <= 1e-10 * np.linalg.norm(x):
             break
-    residual = tau - W @ (x / scale)
-    noise = error_deviations(residual, tau, n, loss)
-    bound = HUBER if loss == "huber" else np.inf
-    psi = np.clip(residual / noise, -bound, bound)
-    correlation, ratio = corrected_times(autocorrelation_times(psi, lengths), n / tau.size)
-    variance = noise**2
-    if loss == "huber":  # E psi^2 / (E psi')^2
-        variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
-    root = _sandwich(W, scale, weights, variance * ratio * correlation) / scale[:, None]
-    return LinearEstimate(x / scale, root, noise, correlation, *conditions, weights)
+    errors = force_errors(tau - W @ (x / scale), tau, n, loss, lengths)
+    root = _sandwich(W, scale, weights, errors) / scale[:, None]
+    return LinearEstimate(x / scale, root, *errors.by_joint, *conditions, weights)
 
 
 def chunks(count: int) -> Iterator[slice]:
@@ -150,21 +146,82 @@ def check_excitation(W: np.ndarray, scale: np.ndarray, names: tuple[str, ...]) -
     return condition_number(R * scale), condition
 
 
+def error_groups(count: int, lengths: tuple[int, ...]) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+    """The samples (rows,) of each group of trials whose errors have one deviation and one correlation by
+    joint, and the lengths of its trials: every trial alone, but all of less than `SHORT` samples together.
+
+    count: of all samples. lengths: of several trials.
+    """
+    trials = np.split(np.arange(count), np.cumsum(lengths)[:-1])
+    short = [rows for rows in trials if len(rows) < SHORT]
+    groups = [[rows] for rows in trials if len(rows) >= SHORT] + ([short] if short else [])
+    return [(np.concatenate(group), tuple(map(len, group))) for group in groups]
+
+
+@dataclass(frozen=True)
+class SampleErrors:
+    """The errors of samples, by groups of trials and joints (groups, nv): their standard deviation sigma,
+    their autocorrelation time T, and the variance s^2 = sigma^2 T by which they count in sums over many
+    samples. group: of each sample (N,).
+    """
+
+    group: np.ndarray
+    deviation: np.ndarray
+    times: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def weights(self) -> np.ndarray:
+        """1 / sigma of each sample (N, nv)."""
+        return (1 / self.deviation)[self.group]
+
+    @property
+    def by_joint(self) -> tuple[np.ndarray, np.ndarray]:
+        """The root mean square of sigma, and the harmonic mean of T, over the samples (nv,)."""
+        share = np.bincount(self.group) / len(self.group)
+        return np.sqrt(share @ self.deviation**2), 1 / (share @ (1 / self.times))
+
+
+def force_errors(
+    residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss, lengths: tuple[int, ...]
+) -> SampleErrors:
+    """The errors of the forces tau (N, nv) by trial and joint, from the residuals (N, nv) of n parameters,
+    which are taken to be fitted to each trial in proportion to its samples. lengths: of several trials.
+    """
+    groups = error_groups(len(tau), lengths)
+    bound, mean = HUBER if loss == "huber" else np.inf, np.zeros(tau.shape[1])
+    of_samples, deviations, times, variances = np.zeros(len(tau), dtype=int), [], [], []
+    for k, (rows, _) in enumerate(groups):
+        part, of_samples[rows] = residual[rows], k
+        deviations.append(error_deviations(part, tau, n * len(rows) / len(tau), loss))
+        mean += np.clip(part / deviations[k], -bound, bound).sum(axis=0) / len(tau)
+    for deviation, (rows, own) in zip(deviations, groups, strict=True):
+        psi = np.clip(residual[rows] / deviation, -bound, bound)
+        T, ratio = corrected_times(autocorrelation_times(psi - mean, own), n / tau.size)
+        variance = deviation**2 * ratio * T
+        if loss == "huber":  # E psi^2 / (E psi')^2
+            variance = variance * (psi**2).mean(axis=0) / (np.abs(psi) < bound).mean(axis=0) ** 2
+        times.append(T)
+        variances.append(variance)
+    return SampleErrors(of_samples, *map(np.array, (deviations, times, variances)))
+
+
 def autocorrelation_times(residual: np.ndarray, lengths: tuple[int, ...] = ()) -> np.ndarray:
-    """Integrated autocorrelation time T >= 1 (nv,) [samples] of the residuals (N, nv) of each joint.
+    """Integrated autocorrelation time T >= 1 (nv,) [samples] of the residuals (N, nv) of each joint, whose
+    means are zero.
 
     lengths: the samples of each of several trials, between which there is no correlation.
     """
-    trials = np.split(residual - residual.mean(axis=0), np.cumsum(lengths)[:-1])
-    n = max(map(len, trials))
-    spectrum = sum(np.abs(np.fft.rfft(x, 2 * n, axis=0)) ** 2 for x in trials)
-    rho = np.fft.irfft(spectrum, axis=0)[: n // 2]
     times = np.ones(residual.shape[1])
-    for j, column in enumerate(rho.T):
-        if column[0] > 0:
-            negative = np.flatnonzero(column <= 0)
-            end = int(negative[0]) if len(negative) else len(column)
-            times[j] = max(1.0, 1 + 2 * float((column[1:end] / column[0]).sum()))
+    for j, column in enumerate(residual.T):
+        trials = np.split(column, np.cumsum(lengths)[:-1])
+        n = max(map(len, trials))
+        spectrum = sum(np.abs(np.fft.rfft(x, 2 * n)) ** 2 for x in trials)
+        rho = np.fft.irfft(spectrum)[: n // 2]
+        if rho[0] > 0:
+            negative = np.flatnonzero(rho <= 0)
+            end = int(negative[0]) if len(negative) else len(rho)
+            times[j] = max(1.0, 1 + 2 * float((rho[1:end] / rho[0]).sum()))
     return times
 
 
@@ -188,23 +245,20 @@ def robust_weights(residual: np.ndarray) -> np.ndarray:
     return np.sqrt(np.minimum(1, HUBER / np.maximum(np.abs(residual), 1e-300)))
 
 
-def _least_squares(
-    W: np.ndarray, scale: np.ndarray, tau: np.ndarray, weights: np.ndarray, robust: np.ndarray
-) -> np.ndarray:
-    """x (n,) of the least weighted residuals of tau = W (x / scale)."""
+def _least_squares(W: np.ndarray, scale: np.ndarray, tau: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """x (n,) of the least residuals of tau = W (x / scale) with the weights (N, nv)."""
 
     def columns(part: slice) -> np.ndarray:
-        factor = weights * robust[part]
-        rows = factor[..., None] * (W[part] / scale)
-        return np.column_stack([rows.reshape(-1, len(scale)), (factor * tau[part]).ravel()])
+        rows = weights[part, :, None] * (W[part] / scale)
+        return np.column_stack([rows.reshape(-1, len(scale)), (weights[part] * tau[part]).ravel()])
 
     R = triangular_factor(map(columns, chunks(len(W))))
     return solve_triangular(R[:-1, :-1], R[:-1, -1])
 
 
-def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) -> np.ndarray:
-    """Standard deviation of the residuals by joint; that of normal errors without outliers for Huber. It is
-    at least that of exact data, whose residuals are rounding errors and tell nothing.
+def error_deviations(residual: np.ndarray, tau: np.ndarray, n: float, loss: Loss) -> np.ndarray:
+    """Standard deviation of the residuals of n parameters by joint; that of normal errors without outliers
+    for Huber. It is at least that of exact data, whose residuals are rounding errors and tell nothing.
     """
     if loss == "huber":
         size = MAD * np.median(np.abs(residual), axis=0)
@@ -214,38 +268,40 @@ def error_deviations(residual: np.ndarray, tau: np.ndarray, n: int, loss: Loss) 
     return np.maximum(size, EXACT * max(float(np.sqrt(np.mean(tau**2))), 1e-300))
 
 
-def _sandwich(W: np.ndarray, scale: np.ndarray, weights: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def _sandwich(W: np.ndarray, scale: np.ndarray, weights: np.ndarray, errors: SampleErrors) -> np.ndarray:
     """A root F (n, n) of F F^T = H^-1 G H^-1, with H = sum_j w_j^2 A_j^T A_j and
-    G = sum_j w_j^4 s_j^2 A_j^T A_j of the scaled columns A = W / scale.
+    G = sum_j w_j^4 s_j^2 A_j^T A_j of the scaled columns A = W / scale of each joint and trial j.
 
-    variance (nv,): s_j^2 = sigma_j^2 T_j, for Huber's loss with sigma_j^2 E psi^2 / (E psi')^2 instead of
-    sigma_j^2 (Huber 1981, Section 7.6).
+    weights (N, nv): w_j. errors: s_j^2 = sigma_j^2 T_j, for Huber's loss with sigma_j^2 E psi^2 / (E psi')^2
+    instead of sigma_j^2 (Huber 1981, Section 7.6).
     """
     n = len(scale)
 
     def rows(part: slice) -> np.ndarray:
-        return weights[:, None] * (W[part] / scale)
+        return weights[part, :, None] * (W[part] / scale)
 
     # H = R^T R, and G = R^T M R with M = sum_j w_j^2 s_j^2 Q_j^T Q_j of the orthonormal columns Q = w A R^-1
     R = triangular_factor(rows(part).reshape(-1, n) for part in chunks(len(W)))
     M = np.zeros((n, n))
     for part in chunks(len(W)):
         Q = solve_triangular(R, rows(part).reshape(-1, n).T, trans=1).T.reshape(-1, *W.shape[1:])
-        Q *= (weights * np.sqrt(variance))[:, None]
+        Q *= (weights[part] * np.sqrt(errors.variance)[errors.group[part]])[..., None]
         M += Q.reshape(-1, n).T @ Q.reshape(-1, n)
     return solve_triangular(R, np.linalg.cholesky(M))
 
 
 def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[float, float],
            lengths: tuple[int, ...]) -> LinearEstimate:  # fmt: skip
-    """Total least squares on [A tau], each joint's rows whitened, each column scaled to the length of tau.
+    """Total least squares on [A tau], the rows of each trial and joint whitened, each column scaled to the
+    length of tau.
 
     The errors of every column are taken to be as large, relative to the column, as those of tau.
     """
     n = A.shape[-1]
-    first = estimate(A, tau, "weighted", "linear", tuple(map(str, range(n))))
-    rows = (A / first.noise[:, None]).reshape(-1, n)
-    y = (tau / first.noise).ravel()
+    first = estimate(A, tau, "weighted", "linear", tuple(map(str, range(n))), lengths)
+    weights = force_errors(tau - A @ first.beta, tau, n, "linear", lengths).weights
+    rows = (weights[..., None] * A).reshape(-1, n)
+    y = (weights * tau).ravel()
     length = np.linalg.norm(y)
     columns = np.linalg.norm(rows, axis=0)
     Z = rows * (length / columns)
@@ -260,10 +316,9 @@ def _total(A: np.ndarray, tau: np.ndarray, scale: np.ndarray, conditions: tuple[
     x = -Vt[-1, :-1] / Vt[-1, -1]
     back = length / columns / scale
     beta = x * back
-    residual = tau - A @ (beta * scale)
-    correlation, ratio = corrected_times(autocorrelation_times(residual, lengths), n / tau.size)
+    errors = force_errors(tau - A @ (beta * scale), tau, n, "linear", lengths)
+    widened = float((errors.variance / errors.deviation**2).max())
     # C = T e^2 (1 + |x|^2) (Z^T Z - s^2)^-1 with the smallest singular value s of [Z y], e^2 = s^2 / freedom
-    error = s[-1] * np.sqrt((1 + x @ x) * float((ratio * correlation).max()) / (len(y) - n))
+    error = s[-1] * np.sqrt((1 + x @ x) * widened / (len(y) - n))
     root = error * back[:, None] * V.T / np.sqrt((of_columns - s[-1]) * (of_columns + s[-1]))
-    noise = error_deviations(residual, tau, n, "linear")
-    return LinearEstimate(beta, root, noise, correlation, *conditions, 1 / noise)
+    return LinearEstimate(beta, root, *errors.by_joint, *conditions, errors.weights)

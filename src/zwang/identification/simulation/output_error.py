@@ -42,9 +42,9 @@ class Target:
 
     q (W, samples + 1, nq): measured, with the weights (W, samples + 1, nv) of the residuals [1/rad, 1/m].
     prior: the divergence d from the model, with the weight 1 / s^2. named: indices of single parameters with
-    their values and precisions by priors. loss: of the residuals. v (W, nv), v_precision (nv,): a first guess
+    their values and precisions by priors. loss: of the residuals. v, v_precision (W, nv): a first guess
     of the velocities at the starts, which holds them near it while the parameters are far from the solution.
-    with_starts: whether the starts are unknown.
+    with_starts: whether the starts are unknown. counts: of the windows of each trial.
     """
 
     q: np.ndarray
@@ -56,6 +56,7 @@ class Target:
     v: np.ndarray
     v_precision: np.ndarray
     with_starts: bool
+    counts: tuple[int, ...]
 
 
 class Linearisation(NamedTuple):

@@ -77,17 +77,22 @@ class RecordedMotion:
         q0[: len(q)], v0[: len(v)] = q, v
         return replace(self, q0=q0, v=v0)
 
-    def windows(self, h: float, size: int) -> tuple[Windows, np.ndarray, np.ndarray]:
+    def windows(self, h: float, size: int, held: bool) -> tuple[Windows, np.ndarray, np.ndarray]:
         """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1): the
-        end of a window is the start of the next one, where it counts.
+        end of a window is the start of the next one, where it counts. held: whether the control is constant
+        from each sample to the next, or else linear.
         """
         every = round(sampling_interval(self.time) / h)
         starts = size * np.arange((len(self.time) - 1) // size)
         rows = starts[:, None] + np.arange(size + 1)
         control = np.repeat(self.control[rows[:, :-1]], every, axis=1)
+        change = np.zeros(control.shape)
+        if not held:  # in the middles of the steps
+            change = np.repeat(np.diff(self.control[rows], axis=1) / every, every, axis=1)
+            control = control + change * np.tile(np.arange(every) + 0.5, size)[:, None]
         mask = np.ones((len(starts), size + 1, 1))
         mask[:-1, -1] = 0
-        windows = Windows(self.q0[starts], self.v[starts], control, self.time[starts], every)
+        windows = Windows(self.q0[starts], self.v[starts], control, self.time[starts], every, change)
         return windows, self.q[rows], mask
 
     def third_differences(self, model: CompiledMechanism) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
-from zwang.identification.linear_estimation import MAD, Loss
+from zwang.identification.linear_estimation import MAD, Loss, error_groups
 from zwang.identification.measurements import sampling_interval
 from zwang.identification.simulation.recorded_motion import SLOPE, RecordedMotion
 from zwang.identification.simulation.sensitivities import Windows
@@ -27,14 +27,17 @@ THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference o
 
 @dataclass(frozen=True)
 class RecordedTrials:
-    """The checked records of one or more trials, evenly sampled with one sampling time."""
+    """The checked records of one or more trials, evenly sampled with one sampling time. held: whether the
+    control is constant from each sample to the next, or else linear.
+    """
 
     trials: tuple[RecordedMotion, ...]
+    held: bool
 
     @classmethod
     def checked(
-        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any,
-        check_units: bool = True,
+        cls, m: Mechanism, fast: CompiledMechanism, time: Any, q: Any, control: Any, v: Any, held: bool,
+        check_units: bool,
     ) -> RecordedTrials:  # fmt: skip
         """The records of one trial, or of several, for which each argument is a sequence.
 
@@ -43,7 +46,7 @@ class RecordedTrials:
         """
         times = _times_of_trials(time)
         if times is None:
-            return cls((RecordedMotion.checked(m, fast, time, q, control, v, check_units),))
+            return cls((RecordedMotion.checked(m, fast, time, q, control, v, check_units),), held)
         given = {"q": q, "control": control} | ({} if v is None else {"v": v})
         for name, value in given.items():
             count = len(value) if hasattr(value, "__len__") else 0
@@ -67,7 +70,7 @@ class RecordedTrials:
                     f"trial {k} has the sampling time {period:.6g} s, and trial 1 has {first:.6g} s; "
                     "interpolate one of them to the other"
                 )
-        return cls(tuple(trials))
+        return cls(tuple(trials), held)
 
     @property
     def q(self) -> np.ndarray:
@@ -86,19 +89,25 @@ class RecordedTrials:
 
     def windows(self, h: float, window: int | None) -> tuple[Windows, np.ndarray, np.ndarray]:
         """The windows, the measured q (W, samples + 1, nq), and which samples count (W, samples + 1, 1)."""
-        windows, measured, mask = zip(*(x.windows(h, self.size(window)) for x in self.trials), strict=True)
-        states = ((w.q, w.v, w.control, w.time) for w in windows)
-        q, v, control, time = map(np.concatenate, zip(*states, strict=True))
-        joined = Windows(q, v, control, time, windows[0].every)
+        size = self.size(window)
+        parts = (trial.windows(h, size, self.held) for trial in self.trials)
+        windows, measured, mask = zip(*parts, strict=True)
+        states = ((w.q, w.v, w.control, w.time, w.change) for w in windows)
+        q, v, control, time, change = map(np.concatenate, zip(*states, strict=True))
+        joined = Windows(q, v, control, time, windows[0].every, change)
         return joined, np.concatenate(measured), np.concatenate(mask)
+
+    def counts(self, size: int) -> list[int]:
+        """The number of windows with `size` samples after their start in each trial."""
+        return [(len(trial.time) - 1) // size for trial in self.trials]
 
     def with_states(self, q: np.ndarray, v: np.ndarray) -> RecordedTrials:
         """The records with guesses of the states at the samples of the windows (W, samples + 1, n)."""
-        counts = [(len(trial.time) - 1) // (q.shape[1] - 1) for trial in self.trials]
+        counts = self.counts(q.shape[1] - 1)
         parts = (np.split(x[:, :-1], np.cumsum(counts)[:-1]) for x in (q, v))
         states = zip(self.trials, *parts, strict=True)
         flat = ((x, *(s.reshape(-1, s.shape[-1]) for s in of_trial)) for x, *of_trial in states)
-        return RecordedTrials(tuple(trial.with_states(*guess) for trial, *guess in flat))
+        return replace(self, trials=tuple(trial.with_states(*guess) for trial, *guess in flat))
 
     def step(self, given: float | None, largest: float) -> float:
         """The step [s] of a simulation with whole numbers of steps between the samples: the given one, or
@@ -123,26 +132,30 @@ class RecordedTrials:
         return period / every
 
     def deviations(self, model: CompiledMechanism, given: Any, loss: Loss) -> np.ndarray:
-        """The standard deviations (nv,) of the errors of q; for Huber's loss those without outliers."""
+        """The standard deviations (trials, nv) of errors of q; for Huber's loss those without outliers."""
         nv = model.mechanism.nv
         if given is not None:
             found = validation.real_values(given, "deviation")
             if found.shape not in ((), (nv,)):
                 raise ShapeError(f"deviation must be a number or ({nv},) numbers; its shape is {found.shape}")
-            found = np.broadcast_to(found, (nv,))
+            found = np.broadcast_to(found, (len(self.trials), nv))
             if not (np.isfinite(found) & (found > 0)).all():
-                raise StateError(f"deviation is {found.tolist()}; it must be positive and finite")
+                raise StateError(f"deviation is {found[0].tolist()}; it must be positive and finite")
             return found
-        third = np.concatenate([trial.third_differences(model) for trial in self.trials])
-        size = np.sqrt(np.mean(third**2, axis=0))
-        if loss == "huber":
-            typical = MAD * np.median(np.abs(third), axis=0)
-            size = np.where(typical > 0, typical, size)  # 0 where the record mostly rests
-        return np.maximum(size / THIRD_DIFFERENCE, 1e-9)
+        of_trials = [trial.third_differences(model) for trial in self.trials]
+        third, lengths = np.concatenate(of_trials), tuple(map(len, of_trials))
+        deviations = np.empty(third.shape)
+        for rows, _ in error_groups(len(third), lengths):
+            size = np.sqrt(np.mean(third[rows] ** 2, axis=0))
+            if loss == "huber":
+                typical = MAD * np.median(np.abs(third[rows]), axis=0)
+                size = np.where(typical > 0, typical, size)  # 0 where the record mostly rests
+            deviations[rows] = np.maximum(size / THIRD_DIFFERENCE, 1e-9)
+        return deviations[np.cumsum((0, *lengths[:-1]))]
 
     def slope_precision(self, deviations: np.ndarray) -> np.ndarray:
-        """1 / the deviation (nv,) by which guessed velocities may be wrong: `UNCERTAIN` times that of a slope
-        through samples with these errors.
+        """1 / the deviation (..., nv) by which guessed velocities may be wrong: `UNCERTAIN` times that of a
+        slope through samples with these errors.
         """
         h, lags = sampling_interval(self.trials[0].time), np.arange(-SLOPE, SLOPE + 1)
         slope = deviations / (h * np.sqrt((lags**2).sum()))

@@ -40,7 +40,8 @@ BLOCK = 4096  # steps whose derivatives are computed at a time
 class Windows:
     """The windows of a record: starts q (W, nq) and v (W, nv), controls (W, steps, nu) and times (W,) [s].
 
-    every: the number of steps between samples; a window has steps // every samples after its start.
+    every: the number of steps between samples; a window has steps // every samples after its start. change
+    (W, steps, nu): of the controls from the begin of a step to its end, about the mean in `control`.
     """
 
     q: np.ndarray
@@ -48,6 +49,7 @@ class Windows:
     control: np.ndarray
     time: np.ndarray
     every: int
+    change: np.ndarray
 
     def moved(self, q: np.ndarray, v: np.ndarray) -> Windows:
         """The windows with other starts."""
@@ -55,7 +57,10 @@ class Windows:
 
     def halved(self) -> Windows:
         """The windows with two steps for each one."""
-        return replace(self, control=np.repeat(self.control, 2, axis=1), every=2 * self.every)
+        control, change = (np.repeat(x, 2, axis=1) for x in (self.control, self.change / 2))
+        control[:, ::2] -= change[:, ::2] / 2
+        control[:, 1::2] += change[:, 1::2] / 2
+        return replace(self, control=control, every=2 * self.every, change=change)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,7 +44,8 @@ class SimulationFit:
     parameters: what was fitted, with the model's values. p (n,): the fitted values; where the record says
     nothing they are those of the model. known: the combinations that the record can tell, with intervals.
     deviation (nv,): root mean squares of the residuals of each coordinate [rad, m]. errors (nv,): the
-    standard deviations of the errors of measured coordinates that the fit assumed. costs: of the iterations.
+    standard deviations of the errors of measured coordinates that the fit assumed, of several trials their
+    root mean square. costs: of the iterations.
     start_costs: of the fits from all starts. reason: why the fit ended. time (windows, samples) [s],
     measured, simulated (windows, samples, nq): the coordinates of each window.
     """
@@ -106,6 +107,7 @@ def fit_by_simulation(
     spread: float = 1.0,
     deviation: ArrayLike | None = None,
     window: int | None = 50,
+    interpolation: Literal["held", "linear"] | None = None,
     loss: Loss = "linear",
     starts: int = 1,
     step: float | None = None,
@@ -129,10 +131,10 @@ def fit_by_simulation(
     integrator are in proportion to that size, those of "rk4" to its fourth power.
 
     time (N,) [s], evenly spaced. q (N, nq): measured. control (N, nu), or the measured generalised forces
-    (N, nv) for a mechanism without inputs, also above the `actuator_range` of a joint; row k acts from time k
-    to time k + 1, and the last row is not used. The elements of labelled arrays, as of recordings, and the
-    columns of tables are read by their labels. Of several trials, evenly sampled
-    with one sampling time, give sequences of these arrays, one of each trial; their lengths may differ.
+    (N, nv) for a mechanism without inputs, also above the `actuator_range` of a joint. The elements of
+    labelled arrays, as of recordings, and the columns of tables are read by their labels. Of several trials,
+    evenly sampled with one sampling time, give sequences of these arrays, one of each trial; their lengths
+    may differ.
     v (N, nv): velocities, if the states q, v at the starts of windows are known exactly; by default they are
     unknowns too, from first guesses by a local polynomial.
     kinds: some of "inertia", "armature", "damping", "friction" and "stiffness". Symbols of the mechanism are
@@ -146,6 +148,10 @@ def fit_by_simulation(
     estimated from third differences, with loss="huber" from their median. window: samples that are simulated
     from one start, None for all of the (shortest) trial; those after the last whole window of a trial are
     not used.
+    interpolation: of the control between the samples. "held": row k acts from time k to time k + 1, as
+    commands of a digital controller do; the last row is not used. "linear": the rows are values at the times,
+    as those of sensors are; held for a period they would act half a period late. By default the inputs of a
+    mechanism are held, and measured forces of one without inputs linear.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
     step [s], integrator: of the simulation, by default the mechanism's; a step must divide the sampling
@@ -177,7 +183,8 @@ def fit_by_simulation(
     named_bodies = None if bodies is None else tuple(bodies)
     key = (IdentityKey(m), chosen, named_bodies, given)
     unknowns, model = _unknowns(*key)
-    record = RecordedTrials.checked(unknowns.model, model, time, q, control, v, check_units)
+    held = interpolation == "held" or (interpolation is None and bool(m.inputs))
+    record = RecordedTrials.checked(unknowns.model, model, time, q, control, v, held, check_units)
     options = unknowns.model.options
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
     given_step = None if step is None else validation.real(step, "step", "positive")
@@ -200,7 +207,7 @@ def fit_by_simulation(
             f"the fit by simulation has not converged: {best.reason or f'{iterations} iterations'}; give a "
             "shorter window, a nearer model, more starts, or more iterations"
         )
-    return _result(problem, best, tuple(x.cost for _, x in found), deviations, level)
+    return _result(problem, best, tuple(x.cost for _, x in found), level)
 
 
 def _check_counts(starts: int, iterations: int, seed: int) -> None:
@@ -228,9 +235,11 @@ class _Search:
     def problem(self, record: RecordedTrials, size: int | None) -> tuple[OutputError, Windows]:
         """The problem of windows with `size` samples."""
         windows, measured, mask = record.windows(self.simulator.h, size)
+        counts = record.counts(measured.shape[1] - 1)
+        deviations = np.repeat(self.deviations, counts, axis=0)
         target = Target(
-            measured, mask / self.deviations, self.prior, self.prior_weight, self.named, self.loss, windows.v,
-            record.slope_precision(self.deviations), self.with_starts,
+            measured, mask / deviations[:, None], self.prior, self.prior_weight, self.named, self.loss,
+            windows.v, record.slope_precision(deviations), self.with_starts, tuple(counts),
         )  # fmt: skip
         return OutputError(self.simulator, self.model, target), windows
 
@@ -278,27 +287,32 @@ class _Search:
         return problem, problem.solved(p, windows, self.iterations, stop_at)
 
 
-def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], deviations: np.ndarray,
-            level: float) -> SimulationFit:  # fmt: skip
+def _result(problem: OutputError, best: Iterate, costs: tuple[float, ...], level: float) -> SimulationFit:
     """The fit with its intervals. Raises SolveError where a limit acts that was left out."""
     unknowns = problem.simulator.unknowns
     p = best.p
     q, _ = problem.simulator.trajectory(best.windows, problem.values(p))
     _check_limits(unknowns.model, problem.simulator.mechanism, q)
     weights, loss = problem.target.weights, problem.target.loss
-    r = problem.residuals(q).reshape(weights.shape)[weights[..., 0] > 0]
-    rms = np.sqrt((r**2).mean(axis=0))
+    counted = weights[..., 0] > 0
+    r, deviations = problem.residuals(q).reshape(weights.shape)[counted], 1 / weights[counted]
     # outliers are no misfit for Huber's loss
-    ratios = MAD * np.median(np.abs(r), axis=0) if loss == "huber" else rms
+    ratios = MAD * np.median(np.abs(r), axis=0) if loss == "huber" else _rms(r)
     windows = best.windows
     errors = problem.discretisation(p, windows)
-    known = known_combinations(unknowns, problem.differentiated(p, windows), p, level, loss, errors)
+    lengths = tuple(q.shape[1] * count for count in problem.target.counts)
+    known = known_combinations(unknowns, problem.differentiated(p, windows), p, level, loss, errors, lengths)
     samples = problem.simulator.h * windows.every * np.arange(q.shape[1])
     return SimulationFit(
-        unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, rms * deviations, best.costs,
-        costs, _reason(best, unknowns.model, ratios, known), deviations, windows.time[:, None] + samples,
-        problem.target.q, q,
+        unknowns.model, _fitted(unknowns, p), unknowns.parameters, p, known, _rms(r * deviations), best.costs,
+        costs, _reason(best, unknowns.model, ratios, known), _rms(deviations),
+        windows.time[:, None] + samples, problem.target.q, q,
     )  # fmt: skip
+
+
+def _rms(x: np.ndarray) -> np.ndarray:
+    """The root mean squares (nv,) of x (N, nv)."""
+    return np.sqrt((x**2).mean(axis=0))
 
 
 def _reason(best: Iterate, m: Mechanism, ratios: np.ndarray, known: KnownCombinations) -> str:

@@ -3,7 +3,7 @@
 Inertial parameters and the scalars of a joint enter the equations of motion only in the base parameters
 beta = B p of inverse dynamics, so that the derivatives by p are J = J_b B, with the columns J_b of the
 independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the residuals
-of coordinate j,
+of the coordinate of a trial j,
     H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
 is the covariance of beta; for Huber's loss sigma_j^2 is E psi^2 / (E psi')^2 (Huber 1981, Section 7.6), and
 J_j has no weights of the loss. A direction in which H is singular is not told by the record, and a
@@ -25,7 +25,14 @@ from zwang.identification.base_parameters import (
     selected_columns,
     with_independent,
 )
-from zwang.identification.linear_estimation import HUBER, Loss, autocorrelation_times, corrected_times
+from zwang.identification.linear_estimation import (
+    HUBER,
+    Loss,
+    SampleErrors,
+    autocorrelation_times,
+    corrected_times,
+    error_groups,
+)
 from zwang.identification.natural_units import natural_units
 from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
@@ -65,33 +72,28 @@ class KnownCombinations:
 
 
 def known_combinations(
-    unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float, loss: Loss, errors: np.ndarray
-) -> KnownCombinations:
+    unknowns: Unknowns, at: Linearisation, p: np.ndarray, level: float, loss: Loss, errors: np.ndarray,
+    lengths: tuple[int, ...],
+) -> KnownCombinations:  # fmt: skip
     """The combinations with their intervals at the fitted p. at: without the weights of the loss. errors
-    (W, rows): of the residuals by the size of the steps.
+    (W, rows): of the residuals by the size of the steps. lengths: the samples of each trial.
     """
     base = _base(unknowns)
     _, J, _ = at.eliminated(at.by_parameters[..., list(base.independent)])
     nv, m = unknowns.model.nv, len(base)
     r, J = at.residuals.reshape(-1, nv), J.reshape(-1, nv, m)
-    counted = np.abs(r) > 0
-    rows = max(1, int(counted.sum()) - at.by_starts.shape[0] * at.by_starts.shape[-1])
-    bound = HUBER if loss == "huber" else np.inf
-    psi, linear = np.clip(r, -bound, bound), counted & (np.abs(r) <= bound)
-    share = np.maximum(linear.sum(0), 1) / np.maximum(counted.sum(0), 1)
-    sigma2 = (psi**2).sum(0) * nv / max(1, rows - m) / share**2
     fitted = m + at.by_starts.shape[0] * at.by_starts.shape[-1]
-    T, ratio = corrected_times(autocorrelation_times(psi), fitted / max(1, int(counted.sum())))
+    found = _errors(r, fitted, loss, lengths)
     scale = np.linalg.norm(J.reshape(-1, m), axis=0)
     scale = np.where(scale > 0, scale, 1)
     A = J / scale
     _, s, Vt = np.linalg.svd(np.linalg.qr(A.reshape(-1, m), mode="r"))
     told = s > SINGULAR * s[0]
     inverse = (Vt[told].T / s[told] ** 2) @ Vt[told]
-    G = np.einsum("j,tji,tjk->ik", sigma2 * ratio * T, A, A, optimize=True)
+    G = np.einsum("tj,tji,tjk->ik", found.variance[found.group], A, A, optimize=True)
     covariance = inverse @ G @ inverse / np.outer(scale, scale)
     beta = base.matrix @ p
-    freedom = max(1.0, (rows - m) / float(T.max()))
+    freedom = max(1.0, (np.count_nonzero(r) - fitted) / float(found.by_joint[1].max()))
     half = student.ppf((1 + level) / 2, freedom) * np.sqrt(np.diag(covariance))
     hidden = np.sqrt((Vt[~told] ** 2).sum(0)) > PART
     half = np.where(hidden, np.inf, half)
@@ -100,6 +102,25 @@ def known_combinations(
     return KnownCombinations(
         base, beta, covariance, np.stack([beta - half, beta + half], axis=1), condition, level, moved
     )
+
+
+def _errors(r: np.ndarray, fitted: int, loss: Loss, lengths: tuple[int, ...]) -> SampleErrors:
+    """The errors of weighted residuals r (N, nv), 0 where they do not count, by trial and coordinate. fitted:
+    the number of parameters and starts, which count in proportion to the samples.
+    """
+    bound = HUBER if loss == "huber" else np.inf
+    psi, counted = np.clip(r, -bound, bound), np.abs(r) > 0
+    linear, centred = counted & (np.abs(r) <= bound), psi - psi.mean(axis=0)
+    part = fitted / max(1, int(counted.sum()))
+    group, found = np.zeros(len(r), dtype=int), []
+    for k, (rows, own) in enumerate(error_groups(len(r), lengths)):
+        count = int(counted[rows].sum())
+        share = np.maximum(linear[rows].sum(0), 1) / np.maximum(counted[rows].sum(0), 1)
+        sigma2 = (psi[rows] ** 2).sum(0) * r.shape[1] / max(1, count * (1 - part)) / share**2
+        T, ratio = corrected_times(autocorrelation_times(centred[rows], own), part)
+        found.append((np.sqrt(sigma2), T, sigma2 * ratio * T))
+        group[rows] = k
+    return SampleErrors(group, *map(np.array, zip(*found, strict=True)))
 
 
 def _base(unknowns: Unknowns) -> BaseParameters:
