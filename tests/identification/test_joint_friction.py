@@ -116,6 +116,44 @@ def test_exact_data_give_the_coefficients_of_all_laws():
     assert "mu_bearing1" in text and "motor_elbow_joint" in text and "N m/unit" in text
 
 
+def test_the_load_follows_the_prior_of_a_weighed_mass():
+    """A model with 4 instead of 3 kg on the pin, whose load is m |a + g| of the mass centre, by differences
+    of its path. The forces tell the product of mass and length alone, 0.54 kg m.
+    """
+
+    def pinned(mass: float) -> Mechanism:
+        bodies = [
+            zw.Body("upper", zw.Revolute("hip", axis=(0, 1, 0)), mass=5.0, com=(0.2, 0, 0),
+                    inertia=(0.02, 0.05, 0.06)),
+            zw.Body("lower", zw.Revolute("knee", axis=(0, 1, 0)), parent="upper", position=(0.4, 0, 0),
+                    mass=mass, com=(0.54 / mass, 0, 0), inertia=(0.01, 0.03, 0.03)),
+        ]  # fmt: skip
+        return zw.Mechanism(
+            "a", bodies, constraints=[zw.CoulombFriction("pin", 0.1, joint="knee", radius=0.06)]
+        )
+
+    t, q, v, a = motion(2, 2000, seed=1)
+
+    def centre(q: np.ndarray) -> np.ndarray:
+        along = np.array([[0.4], [0.18]]) * np.exp(-1j * np.cumsum(q, axis=1)).T
+        return along.sum(axis=0)
+
+    h = 1e-4
+    plus, minus = (centre(q + s * h * v + h**2 / 2 * a) for s in (1, -1))
+    load = 3.0 * np.abs((plus - 2 * centre(q) + minus) / h**2 + 9.81j)
+    tau = zw.compile(pinned(3.0)).inverse_dynamics(q, v, a) + 0.1 * np.sign(v)
+    tau[:, 1] += 0.2 * 0.06 * load * np.sign(v[:, 1])
+    tau += [0.02, 0.004] * np.random.default_rng(0).normal(size=tau.shape)
+    samples = zw.identify.Measurements(t, q, v, a, tau)
+    for priors, holds in ((None, False), ({"m_lower": (3.0, 1e-3)}, True)):
+        found = zw.identify.fit(pinned(4.0), samples, kinds=KINDS, priors=priors)
+        names = found.base.combinations
+        (low, high), (least, most) = (found.interval[names.index(n)] for n in ("mu_pin", "friction_knee"))
+        assert (low < 0.2 < high) == holds and high - low < 0.01
+        assert (least < 0.1 < most) == holds
+    assert abs(found.mechanism.constraints[0].coefficient - 0.2) < 0.005
+
+
 def test_derivatives_of_the_forces_are_those_of_differences():
     samples, _ = record()
     found = fitted(samples)

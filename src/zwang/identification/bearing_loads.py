@@ -5,8 +5,10 @@ regressor of the mechanism in which the joint is released (see `zwang.constraint
 law is a sum of norms of parts of r, so that mu L(pi) is not linear in the parameters.
 
 Inverse dynamics tells beta = B pi alone, and a load depends on more, such as the masses of bodies. What beta
-does not tell is taken from the model: pi(beta) = pi_0 + G (beta - B pi_0) is the nearest to the model's pi_0,
-in relative terms, of all parameters with these base parameters.
+does not tell is taken from the model and from priors: pi(beta) = pi_0 + G (beta - B pi_0) is the nearest to
+pi_0, in units of its uncertainties, of all parameters with these base parameters. The uncertainty of a
+parameter of the model is its size. With a prior, pi_0 is the mean of both, weighed by their precisions, so
+that a weighed mass keeps its value.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from zwang.api.compilation.cache_key import IdentityKey
 from zwang.api.compilation.compiled import compile_function
 from zwang.constraint.bearings import ReleasedMechanism, released_mechanism
 from zwang.identification.base_parameters import BaseParameters
+from zwang.identification.fit_settings import Priors
 from zwang.identification.parameters import parameters_of
 from zwang.identification.regressor import symbolic_regressor
 from zwang.mechanism.constraints import CoulombFriction
@@ -81,10 +84,20 @@ def _bearing_regressor(same: IdentityKey, kinds: tuple[str, ...] | None) -> Bear
     )
 
 
-def nearest_parameters(base: BaseParameters, model: np.ndarray) -> np.ndarray:
-    """G (parameters, base) of pi_0 + G (beta - B pi_0), nearest to the model's pi_0 (parameters,)."""
-    scale = np.maximum(np.abs(model), LEAST_SCALE)
-    return scale[:, None] * np.linalg.pinv(base.matrix * scale)
+def nearest_parameters(base: BaseParameters, model: np.ndarray, priors: Priors
+                       ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """G (parameters, base) and the rest (parameters,) of the parameters G beta + rest that are nearest to
+    those of the model (parameters,) and to the priors of single ones by name.
+    """
+    center, scale = model.copy(), np.maximum(np.abs(model), LEAST_SCALE)
+    for k, p in enumerate(base.parameters):
+        if p.name in priors:
+            value, deviation = priors[p.name]
+            share = scale[k] ** 2 / (scale[k] ** 2 + deviation**2)
+            center[k] += share * (value - center[k])
+            scale[k] = np.sqrt(share) * deviation
+    G = scale[:, None] * np.linalg.pinv(base.matrix * scale)
+    return G, center - G @ (base.matrix @ center)
 
 
 def load_of(law: CoulombFriction, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

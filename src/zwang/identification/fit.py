@@ -198,8 +198,8 @@ def fit(
     level: probability of the intervals. tolerance: as for `base_parameters`.
 
     The coefficients mu of `zw.CoulombFriction` in joints of the mechanism are fitted too: friction mu L
-    sign v by the load L of the bearing. The part of the load that the forces do not tell, such as masses, is
-    that of the model.
+    sign v by the load L of the bearing. The part of the load that the forces do not tell, such as masses,
+    follows the priors, and is else that of the model; the interval of mu does not contain its error.
     stribeck: joints with the friction s exp(-(v / w)^2) sign v besides that of kinds="friction"; its force s
     and velocity w are "stribeck_JOINT" and "stribeck_velocity_JOINT".
     motors: joints whose measured force is a signal, such as a current, and whose constant "motor_JOINT",
@@ -235,6 +235,7 @@ def fit(
         raise StateError('estimator="total" is for linear parameters; use "weighted"')
     model = np.array([float(p.value) for p in base.parameters])
     weighed = priors_of(priors, base.parameters)
+    forces = replace(forces, priors=weighed)
 
     def combined(found: LinearEstimate) -> LinearEstimate:
         return _with_priors(base, found, model, weighed) if weighed else found

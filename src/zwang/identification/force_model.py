@@ -15,7 +15,7 @@ IEEE/RSJ IROS 2010, 6187 (friction by load).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from zwang.identification.bearing_loads import (
     load_of,
     nearest_parameters,
 )
+from zwang.identification.fit_settings import Priors
 from zwang.identification.linear_estimation import chunks
 from zwang.identification.measurements import Measurements
 from zwang.identification.motor_forces import has_dry_friction
@@ -51,7 +52,8 @@ LOAD_FRICTION, STRIBECK_FORCE, STRIBECK_VELOCITY, MOTOR = (
 @dataclass(frozen=True)
 class ForceModel:
     """The model of measured forces. linear: base parameters of inverse dynamics. stribeck, motors: joints by
-    name. closure: of a mechanism with closed loops, or None.
+    name. closure: of a mechanism with closed loops, or None. priors: by which the loads of bearings follow
+    parameters that the forces do not tell.
     """
 
     mechanism: Mechanism
@@ -60,6 +62,7 @@ class ForceModel:
     stribeck: tuple[str, ...]
     motors: tuple[str, ...]
     closure: LoopClosure | None
+    priors: Priors = field(default_factory=dict)
 
     @cached_property
     def bearings(self) -> BearingRegressor | None:
@@ -113,8 +116,7 @@ class ForceModel:
         reactions: list[tuple[np.ndarray, np.ndarray]] = []
         if self.bearings is not None:
             model = np.array([float(p.value) for p in self.linear.parameters])
-            G = nearest_parameters(self.linear, model)
-            rest = model - G @ (self.linear.matrix @ model)
+            G, rest = nearest_parameters(self.linear, model, self.priors)
             # r = R pi(beta) = R G beta + R rest
             R = self.bearings.reactions(samples.q, samples.v, samples.a)
             reactions = [(part @ G, part @ rest) for part in R]
