@@ -218,6 +218,12 @@ def test_friction_that_is_smaller_at_rest_is_no_stribeck_friction():
         zw.identify.fit(m, samples, kinds=KINDS, stribeck=["shoulder"])
 
 
+def test_stribeck_friction_that_errors_may_be_is_refused():
+    m, samples = stribeck_record(1, 0.0, 0.0)
+    with pytest.raises(SolveError, match=r"Stribeck .*of joint 'shoulder'.*leave the joint out of stribeck="):
+        zw.identify.fit(m, samples, kinds=KINDS, stribeck=["shoulder"])
+
+
 def test_wrong_settings_are_told():
     samples, _ = record()
     with pytest.raises(UnknownNameError, match="there is no joint 'elbow'"):

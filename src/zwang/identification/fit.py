@@ -213,7 +213,8 @@ def fit(
     autocorrelation of the residuals, approximately where its time is not short against the record.
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, pi is not
-    found to the tolerance of its solver, or Stribeck friction would be negative beyond its error;
+    found to the tolerance of its solver, or a Stribeck force is below two of its standard deviations or its
+    velocity above the largest one of the joint;
     DescriptionError for constraints other than those above, for dry friction of tendons, for coefficients mu
     that depend on the coordinates, for constants of all motors, and for bounds of inertial parameters
     together with consistent=True;

@@ -44,7 +44,8 @@ NEAR = 0.3  # step in standard deviations up to which the equations are linear e
 NEGLIGIBLE = 1e-7  # relative increase of the cost that counts as none
 SHORTEST = 1e-4  # step of the line search
 ALIKE = 0.3  # correlation of a signal with the model's forces from which a motor constant starts
-OUTSIDE = 3.0  # of the largest velocity: a Stribeck velocity beyond this is not told
+OUTSIDE = 1.0  # of the largest velocity: a Stribeck velocity beyond this is not told
+SIGNIFICANT = 2.0  # standard deviations of a Stribeck force from 0, below which its velocity is not told
 NEGATIVE = 3.0  # standard deviations by which errors may make Stribeck friction negative
 CONTRADICTED = 20.0  # -2 log of a ratio of likelihoods beyond which data contradict a minimum
 STARTS = 3  # from which the iteration begins
@@ -157,7 +158,23 @@ def _chosen(residuals: _Residuals, found: list[LinearEstimate]) -> LinearEstimat
     # -2 log of the ratio of the likelihoods, with the standard deviation that the residuals have
     if not allowed or (min(allowed)[0] > lowest and count * np.log(min(allowed)[0] / lowest) > CONTRADICTED):
         raise SolveError(reasons[min(costs)[1]])
-    return found[min(allowed)[1]]
+    chosen = found[min(allowed)[1]]
+    _check_significance(residuals.model, chosen)
+    return chosen
+
+
+def _check_significance(model: ForceModel, found: LinearEstimate) -> None:
+    """Raises SolveError for a Stribeck force that may be 0: its velocity then has no normal errors, and the
+    intervals of both, and of dry friction, do not hold.
+    """
+    deviation = np.linalg.norm(found.root, axis=1)
+    for name, k in zip(model.stribeck, model.columns_of(STRIBECK_FORCE), strict=True):
+        if not found.beta[k] >= SIGNIFICANT * deviation[k]:
+            raise SolveError(
+                f"the data do not tell the Stribeck friction of joint {name!r}: its force is "
+                f"{found.beta[k]:.3g}, with the standard deviation {deviation[k]:.3g}; give more slow "
+                "motion, or leave the joint out of stribeck="
+            )
 
 
 def _starts(residuals: _Residuals) -> list[np.ndarray]:
@@ -239,8 +256,8 @@ def _unphysical(residuals: _Residuals, found: LinearEstimate) -> str:
     for name, k in zip(model.stribeck, model.columns_of(STRIBECK_VELOCITY), strict=True):
         if abs(theta[k]) > OUTSIDE * _fastest(model, residuals.samples, name):
             return (
-                f"the Stribeck velocity of joint {name!r} would be {abs(theta[k]):.3g}, far above its "
-                "largest velocity, so that the data do not tell Stribeck friction from dry friction; leave "
+                f"the Stribeck velocity of joint {name!r} would be {abs(theta[k]):.3g}, above its largest "
+                "velocity, so that the data do not tell Stribeck friction from dry friction; leave "
                 "the joint out of stribeck="
             )
     for name, k in zip(model.stribeck, model.columns_of(STRIBECK_FORCE), strict=True):

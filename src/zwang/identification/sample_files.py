@@ -101,6 +101,8 @@ def _unknown(columns: Sequence[str], k: int, known: Sequence[str]) -> str:
     column = columns[k]
     if column:
         remedy = did_you_mean(column, known) or f"Leave it out by ignore=[{short_repr(column)}]."
+        if "time" not in columns:
+            remedy = "There is no column 'time': give the times this name."
         return f"column {column!r} is unknown. {remedy}"
     remedy = "pandas writes no such column with to_csv(..., index=False)"
     if k == len(columns) - 1:
