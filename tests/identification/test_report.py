@@ -350,6 +350,7 @@ def test_files_are_read_strictly(tmp_path):
         ("\n", "\nx,1,2,3,4,5,6,7,8\n", "line 2: 'time' is 'x', which is no number"),
         ("\n", "\n1,2\n", "line 2 has 2 values; the header has 9 columns"),
         ("time,", "tau_shoulder_,", "column 'tau_shoulder_' is unknown"),
+        ("time,", "t,", "column 't' is unknown. There is no column 'time': give the times this name."),
         ("time,", ",", "column 1 of 9 has no name; pandas writes no such column with to_csv("),
         ("v_elbow", "switch", "column 'switch' is unknown. Leave it out by ignore=['switch']"),
         ("time,", "# time,", "line 1 is a comment, '# time'; leave such lines out (numpy.savetxt writes"),
