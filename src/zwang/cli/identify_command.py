@@ -159,7 +159,7 @@ def identify(
     }  # fmt: skip
     settings = {"step": step, "integrator": integrator, "window": window, "starts": starts,
                 "interpolation": interpolation}  # fmt: skip
-    of_simulation: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    of_simulation: dict[str, Any] = {name: x for name, x in settings.items() if x is not None}
     _check_method(method, of_forces, of_simulation)
     write = None if out_file is None else _writer(out_file)
     _check_exist(data)

@@ -214,10 +214,9 @@ def fit(
 
     Raises SolveError where the motion does not tell all base parameters, the samples are too few, pi is not
     found to the tolerance of its solver, or a Stribeck force is below two of its standard deviations or its
-    velocity above the largest one of the joint;
-    DescriptionError for constraints other than those above, for dry friction of tendons, for coefficients mu
-    that depend on the coordinates, for constants of all motors, and for bounds of inertial parameters
-    together with consistent=True;
+    velocity above the largest one of the joint; DescriptionError for constraints other than those above, for
+    dry friction of tendons, for coefficients mu that depend on the coordinates, for constants of all motors,
+    and for bounds of inertial parameters together with consistent=True;
     MissingExtraError for "lmi" without cvxpy;
     StateError and UnknownNameError for invalid settings.
     Sources: Gautier, Khalil (1990); Swevers et al., IEEE Control Systems 27(5) (2007) 58; Lee,

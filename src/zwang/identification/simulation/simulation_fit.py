@@ -148,10 +148,9 @@ def fit_by_simulation(
     estimated from third differences, with loss="huber" from their median. window: samples that are simulated
     from one start, None for all of the (shortest) trial; those after the last whole window of a trial are
     not used.
-    interpolation: of the control between the samples. "held": row k acts from time k to time k + 1, as
-    commands of a digital controller do; the last row is not used. "linear": the rows are values at the times,
-    as those of sensors are; held for a period they would act half a period late. By default the inputs of a
-    mechanism are held, and measured forces of one without inputs linear.
+    interpolation: of the control between the samples. "held": row k acts from time k to time k + 1, as do
+    commands of a digital controller; the last row is not used. "linear": rows are values at the times, as
+    those of sensors are. By default inputs are held, and measured forces of mechanisms without any linear.
     loss: "linear", or "huber" for outliers. starts: the fit begins at the model, and at starts - 1 random
     points about it; the best result counts.
     step [s], integrator: of the simulation, by default the mechanism's; a step must divide the sampling
