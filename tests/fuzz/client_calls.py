@@ -144,7 +144,14 @@ def _identification() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "identify.fit": (identify.fit, {**m, "samples": measured()}),
         "identify.fit_by_simulation": (
             identify.fit_by_simulation,
-            {**m, **motion_of, "control": torques(), "iterations": 50, "step": float(TIME[1])},
+            {
+                **m,
+                **motion_of,
+                "control": torques(),
+                "deviation": 1e-3,
+                "iterations": 50,
+                "step": float(TIME[1]),
+            },
         ),
         "identify.measurements": (identify.measurements, {**m, **motion_of, "tau": torques()}),
         "identify.parameters": (identify.parameters, m),
