@@ -8,7 +8,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +186,23 @@ def test_the_least_recently_used_files_are_deleted(place: Path, monkeypatch: pyt
     assert sum(sizes) <= 10_000 + 1200
     assert (place / f"{keys[19]}.o").exists() and not (place / f"{keys[0]}.o").exists()
     assert not abandoned.exists()
+
+
+def test_small_files_are_measured_together(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder stays near its limit, and is read as often as parts of it have been written."""
+    measured: list[Path] = []
+
+    def discard(location: Path, discard: Callable[[Path], None] = cache._discard_oldest) -> None:
+        measured.append(location)
+        discard(location)
+
+    monkeypatch.setattr(cache, "LIMIT", 50_000)
+    monkeypatch.setattr(cache, "_discard_oldest", discard)
+    for n in range(1500):
+        cache.fetch(hashlib.sha256(bytes([n % 256, n // 256])).hexdigest(), lambda: b"")
+        cache.fetch(hashlib.sha256(bytes([n % 256, n // 256, 1])).hexdigest(), lambda: bytes(20))
+    assert 100 < len(measured) < 700
+    assert sum(path.stat().st_size for path in place.iterdir()) < 1.2 * 50_000
 
 
 def test_other_files_in_the_folder_are_neither_counted_nor_deleted(
