@@ -203,6 +203,19 @@ def test_the_equilibrium_is_printed_by_coordinates_and_the_control_by_inputs(cal
     assert u == pytest.approx(-2 * 9.81 * 0.2 * np.sin(q), rel=1e-4)
 
 
+def test_loops_are_closed_with_the_given_values_held(call, tmp_path):
+    given = "--q0 drive=0.3 --v0 drive=2 --duration 0.01 --out a.nc --worlds 2"
+    assert call(*"simulate four_bar --spread 0".split(), *given.split())[0] == 0
+    run = zw.derived_quantities(zw.open_run(tmp_path / "a.nc"), "violations")
+    drive = run.q.sel(coordinate="drive").values[:, 0], run.v.sel(speed="drive").values[:, 0]
+    np.testing.assert_allclose(drive, [[0.3, 0.3], [2, 2]], atol=1e-12)
+    assert np.abs(run.constraint_violation.values[:, 0]).max() < 1e-9
+    (tmp_path / "a.nc").unlink()
+    given = given.replace("drive=0.3", "drive=0.3 --q0 first=3")
+    status, _, err = call(*"simulate four_bar --spread 0".split(), *given.split())
+    assert status == 1 and "'loop'" in err and not (tmp_path / "a.nc").exists()
+
+
 def test_recordings_are_drawn_by_kind(call, tmp_path):
     made = call(*"simulate four_bar --duration 0.05 --out a.nc --plot z.png --kind zwang".split())
     assert made[0] == 0 and (tmp_path / "z.png").read_bytes().startswith(b"\x89PNG")
@@ -357,8 +370,10 @@ def test_python_m_zwang_is_the_command_line(tmp_path):
         cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=closed,
     )  # fmt: skip
     assert done.returncode == 1 and "'furuta'" in done.stderr and "Traceback" not in done.stderr
-    done = subprocess.run([sys.executable, "-m", "zwang", "--version"], capture_output=True, text=True)
+    timed = [sys.executable, "-X", "importtime", "-m", "zwang", "--version"]
+    done = subprocess.run(timed, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip() == zw.__version__
+    assert not re.search(r"\| +(xarray|scipy|sympy|mujoco|zwang\.api)$", done.stderr, re.MULTILINE)
 
 
 def test_characters_that_standard_output_cannot_encode_are_escaped(call, monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ import sympy as sp
 
 import zwang as zw
 from zwang.cli import app, main
+from zwang.cli.application import command_of
 from zwang.cli.remedies import in_options, use_options_of_command
 
 URDF = """<robot name="u"><link name="base"/><link name="a"><inertial><mass value="{mass}"/>
@@ -126,7 +127,7 @@ KEPT = {
     ],
 )  # fmt: skip
 def test_arguments_are_named_as_options(command, text, expected):
-    use_options_of_command(app, [command])
+    use_options_of_command(command_of([command]))
     assert in_options(text) == expected
 
 
@@ -150,7 +151,7 @@ NAMES = [
 
 @pytest.mark.parametrize("text", NAMES)
 def test_names_with_parts_like_arguments_are_kept(text):
-    use_options_of_command(app, ["simulate"])
+    use_options_of_command(app["simulate"])
     assert in_options(text) == text
     assert in_options(f"strict=False ({text})") == f"--no-strict ({text})"
 

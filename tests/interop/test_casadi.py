@@ -273,6 +273,9 @@ def test_wrong_calls_are_explained():
         interop.function(zw.compile(ARM, dtype="float32").mass_matrix)
     with pytest.raises(ArgumentError, match=r"give a method of zw.compile\(mechanism\)"):
         interop.function(ARM)
+    for arguments in ({}, {"library": False}, {"symbolic": True}):
+        with pytest.raises(ArgumentError, match="derivatives= is of a library that is written"):
+            interop.function(zw.compile(ARM).mass_matrix, derivatives=1, **arguments)
 
 
 def test_without_casadi_the_error_has_the_command():

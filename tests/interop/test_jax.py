@@ -52,6 +52,12 @@ def close(found, expected, tolerance=TOLERANCE):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
+def test_no_worlds_have_derivatives_too():
+    function, none = interop.function(zw.compile(double_pendulum()).forward_dynamics), jnp.zeros((0, 2))
+    assert jax.grad(lambda q: function(q, none, none).sum())(none).shape == (0, 2)
+    assert jax.jvp(lambda q: function(q, none, none), (none,), (none,))[1].shape == (0, 2)
+
+
 @pytest.mark.parametrize("name", cases.FUNCTIONS)
 def test_values_are_those_of_the_compiled_function(name):
     for worlds in ((), (2, 3)):

@@ -12,7 +12,6 @@ from rich.markup import escape
 import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.arguments.initial_conditions import initial_state
-from zwang.cli.application import app
 from zwang.cli.command_options import (
     Base,
     Coordinates,
@@ -22,7 +21,6 @@ from zwang.cli.command_options import (
     Strict,
     Values,
     Velocities,
-    examples,
 )
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import check_keyframe, model_of, parse_pairs
@@ -31,12 +29,6 @@ from zwang.mechanism.numbers import orientation_of
 from zwang.simulation.controls import control_names
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang equations furuta",
-        "zwang equations arm.urdf --symbolic mass --symbolic gravity --format latex",
-    )
-)
 def equations(
     model: Model,
     *,
@@ -69,14 +61,6 @@ def equations(
     print(visible(zw.equations(m, speeds, method).written(format)))
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang linearize furuta",
-        "zwang linearize furuta --q0 alpha=3.14159 --step 0.01",
-        "zwang linearize walker.xml --trim",
-        "zwang linearize robot.xml --keyframe home --control elbow=0.5",
-    )
-)
 def linearize(
     model: Model,
     *,
@@ -123,13 +107,6 @@ def _print_named(title: str, names: Sequence[str], values: np.ndarray) -> None:
     out.print(escape(f"{title}: {named}"))
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5",
-        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --rpy 3.14 0 0",
-        "zwang ik panda.urdf --frame panda_hand --position 0.4 0.1 0.5 --quaternion 0 1 0 0",
-    )
-)
 def ik(
     model: Model,
     *,

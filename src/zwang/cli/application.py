@@ -1,4 +1,4 @@
-"""The application `zwang`, to which the command modules add their commands, and its entry point."""
+"""The application `zwang` with its commands, and its entry point."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cyclopts import App
 
 import zwang as zw
 from zwang.cli.command_options import examples
+from zwang.cli.commands import COMMANDS
 from zwang.cli.console import prepare_stdout, print_to_stderr, show_warning
 from zwang.cli.remedies import use_options_of_command
 from zwang.compiler.runtime.threads import is_compiling
@@ -37,12 +38,14 @@ app = App(
 app.register_install_completion_command(
     help="Install tab completion for the shell you use, or for the one that --shell names."
 )
+for path, lines in COMMANDS.items():
+    app.command(f"zwang.cli.{path}", name=path.partition(":")[2], help_epilogue=examples(*lines))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. An error is printed as one message; the exit status is then 1."""
     prepare_stdout()
-    use_options_of_command(app, arguments)
+    use_options_of_command(command_of(arguments))
     with warnings.catch_warnings():
         warnings.simplefilter("always", ZwangWarning)
         warnings.showwarning = show_warning
@@ -62,6 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sys.stderr.flush()
                 os._exit(INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def command_of(arguments: Sequence[str] | None) -> App | None:
+    """The command that the arguments of the process call; None where they ask for the help of all commands,
+    which are loaded then for their descriptions, or for the version.
+    """
+    names, _, _ = app.parse_commands(arguments)
+    if names and not names[0].startswith("-"):
+        return app[names[0]]
+    if not names or names[0] in app.help_flags:
+        for name in app:
+            app[name]
+    return None
 
 
 def _message(error: BaseException) -> str:

@@ -11,8 +11,7 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.atomic import write_file
-from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Values, examples
+from zwang.cli.command_options import Base, Model, Values
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import FormatError
@@ -20,13 +19,6 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.report import Note, Report
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang convert a.urdf b.xml",
-        "zwang convert humanoid.xml humanoid.urdf --no-strict",
-        "zwang convert furuta furuta.json",
-    )
-)
 def convert(
     model: Model,
     output: Annotated[

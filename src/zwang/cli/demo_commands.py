@@ -13,16 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 import zwang as zw
-from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Strict, Values, examples
+from zwang.cli.command_options import Base, Model, Strict, Values
 from zwang.cli.console import out
+from zwang.cli.initial_states import displaced_configurations
 from zwang.cli.inputs import check_counts, model_of
-from zwang.cli.run_commands import displaced_configurations
 from zwang.errors import SimulationError
 from zwang.lazy_imports import import_module
 
 
-@app.command(help_epilogue=examples("zwang bench panda.urdf --worlds 4096"))
 def bench(
     model: Model,
     *,
@@ -70,7 +68,6 @@ def bench(
     out.print(table)
 
 
-@app.command(help_epilogue=examples("zwang demo", "zwang demo here --worlds 20000"))
 def demo(
     folder: Annotated[Path, Parameter(help="Folder for the web page, the plot and the recording.")] = Path(
         "zwang-demo"

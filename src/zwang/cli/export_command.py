@@ -9,8 +9,7 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 import zwang as zw
-from zwang.cli.application import app
-from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, examples
+from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of, parse_pairs
 from zwang.mechanism.report import Report
@@ -35,13 +34,6 @@ Symbolic = Annotated[
 ]
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang export furuta furuta_code/",
-        "zwang export furuta furuta.fmu --step 0.001",
-        "zwang export humanoid.xml humanoid_code --step 0.002 --function step --function sensors",
-    )
-)
 def export(
     model: Model,
     output: Output,

@@ -11,11 +11,11 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 import zwang as zw
-from zwang.cli.application import app
-from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, Values, examples
+from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, Values
 from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
-from zwang.cli.inputs import PAGES, check_output_files, check_place, missing_file_message, model_of
+from zwang.cli.inputs import missing_file_message, model_of
+from zwang.cli.result_files import PAGES, check_output_files, check_place
 from zwang.errors import FormatError, LoadError, StateError, visible
 from zwang.identification.sample_files import check_ignored, column_names
 
@@ -110,16 +110,6 @@ Independent = Annotated[
 CheckUnits = Annotated[bool, Parameter(help="Reject data whose magnitudes indicate wrong units.")]
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang identify arm.urdf data.csv --report out.html",
-        "zwang identify arm.urdf data.csv --cutoff 10 --kind inertia --kind damping --kind friction",
-        "zwang identify arm.urdf first.csv second.csv --report out.html",
-        "zwang identify arm.urdf data.csv --stribeck joint1 --motor joint2 --no-check-units",
-        "zwang identify arm.urdf data.csv --method simulation --report out.html",
-        "zwang identify panda.urdf data.csv --fix panda_finger_joint1 --out fitted.urdf",
-    )
-)
 def identify(
     model: Model,
     data: Data,

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
-
 import zwang as zw
 from zwang.cli.command_options import Base
 from zwang.errors import LoadError, SimulationError, did_you_mean
@@ -15,10 +13,7 @@ from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import moved_mocap_bodies
 from zwang.mechanism.samples import SAMPLES
 from zwang.mechanism.symbols import with_symbolic_parameters
-from zwang.recording.storage import check_destination
 
-RECORDINGS, PICTURES, PAGES = (".nc", ".zarr"), (".png", ".pdf", ".svg"), (".html", ".htm")
-EXPORTS = (*RECORDINGS, ".mcap")
 MOST_WORLDS = 10_000_000  # of one command
 DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
 
@@ -64,35 +59,6 @@ def missing_file_message(path: Path, endings: tuple[str, ...], samples: Iterable
     samples_text = f" The samples are: {', '.join(samples)}." if samples else ""
     what = "neither a file nor a sample" if samples else "no such file"
     return f"there is {what} {str(path)!r}.{' ' * bool(question)}{question}{samples_text}"
-
-
-def recording_from_file(path: Path) -> xr.Dataset:
-    """The recording of a file. Raises LoadError, with similar names, where there is none."""
-    if not path.exists():
-        raise LoadError(missing_file_message(path, RECORDINGS))
-    return zw.open_run(path)
-
-
-def check_output_files(paths: dict[str, tuple[Path | None, tuple[str, ...]]]) -> None:
-    """Check before a long simulation that its output files can be written. Raises SimulationError
-    otherwise, MissingExtraError for a recording without the library zarr or mcap that it needs.
-    """
-    for option, (path, endings) in paths.items():
-        if path is None:
-            continue
-        if path.suffix not in endings:
-            raise SimulationError(f"{option} {str(path)!r} must end in {' or '.join(endings)}")
-        check_place(option, path, may_be_folder=endings is EXPORTS)
-        if endings is EXPORTS:
-            check_destination(path)
-
-
-def check_place(option: str, path: Path, *, may_be_folder: bool = False) -> None:
-    """Raises SimulationError if the folder of an output file is missing, or the file is a folder."""
-    if not path.resolve().parent.is_dir():
-        raise SimulationError(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}")
-    if path.is_dir() and not may_be_folder:
-        raise SimulationError(f"{option} {str(path)!r} is a folder; give the name of a file")
 
 
 def check_keyframe(keyframe: str | None, others: Mapping[str, Any]) -> None:

@@ -10,8 +10,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 import zwang as zw
-from zwang.cli.application import app
-from zwang.cli.command_options import Base, Model, Strict, examples
+from zwang.cli.command_options import Base, Model, Strict
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import ZwangWarning
@@ -24,7 +23,6 @@ NOTES_SHOWN = 8  # how many of these notes `info` prints
 NAMES_SHOWN = 12  # names on one line of `info`
 
 
-@app.command(help_epilogue=examples("zwang info furuta", "zwang info robot.urdf --base free"))
 def info(
     model: Model,
     *,
@@ -51,7 +49,6 @@ def info(
         out.print(f"{hidden} more notes do not affect the motion; --all prints them")
 
 
-@app.command(help_epilogue=examples("zwang check robot.urdf"))
 def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
     """Look for values that are valid but implausible, such as angles in degrees or lengths in millimetres.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Sequence
 from contextvars import ContextVar
 
 from cyclopts import App
@@ -33,11 +32,9 @@ text that is kept."""
 _options: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 
 
-def use_options_of_command(app: App, arguments: Sequence[str] | None) -> None:
-    """Let `in_options` name the options of the command that the arguments of the process call."""
-    names, _, _ = app.parse_commands(arguments)
-    is_command = bool(names) and not names[0].startswith("-")  # as --version does
-    known = app[names[0]].assemble_argument_collection() if is_command else ()
+def use_options_of_command(command: App | None) -> None:
+    """Let `in_options` name the options of the command that runs."""
+    known = () if command is None else command.assemble_argument_collection()
     _options.set(frozenset(name for argument in known for name in argument.names))
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import xarray as xr
 from cyclopts import Parameter
 from rich.markup import escape
 from rich.table import Table
 
 import zwang as zw
-from zwang.api.arguments.initial_conditions import initial_state
-from zwang.cli.application import INTERRUPTED, app
+from zwang.cli.application import INTERRUPTED
 from zwang.cli.command_options import (
     Base,
     Compiled,
@@ -41,43 +38,29 @@ from zwang.cli.command_options import (
     Velocities,
     Worlds,
     WorldsShown,
-    examples,
 )
 from zwang.cli.console import out, print_to_stderr
-from zwang.cli.inputs import (
+from zwang.cli.initial_states import initial_states
+from zwang.cli.inputs import check_counts, check_keyframe, model_of, parse_pairs
+from zwang.cli.result_files import (
     EXPORTS,
     PAGES,
     PICTURES,
     RECORDINGS,
-    check_counts,
-    check_keyframe,
     check_output_files,
-    model_of,
-    parse_pairs,
     recording_from_file,
 )
 from zwang.errors import SimulationError, SimulationInterrupted
-from zwang.mechanism.mechanism import Mechanism
 from zwang.recording.energy_change import energy_summary
 from zwang.simulation.quantities.constraint_forces import point_force_labels
 from zwang.viewer.plot_series import force_quantities
 
-SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
 DERIVED = {"drift": ("violations",), "zwang": ("zwang",)}
 """For some kinds of plots, the quantities that `zw.derived_quantities` computes for them; for forces these
 are `force_quantities`.
 """
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang simulate furuta --duration 2 --q0 alpha=0.1 --plot run.png",
-        "zwang simulate four_bar --plot zwang.png --kind zwang",
-        "zwang simulate robot.urdf --duration 2 --worlds 16 --out run.nc --html run.html",
-        "zwang simulate robot.xml --keyframe home --html run.html",
-        "zwang simulate four_bar --integrator rk4 --control motor=0.5 --out run.zarr",
-    )
-)
 def simulate(
     model: Model,
     *,
@@ -104,6 +87,7 @@ def simulate(
 ) -> int:
     """Simulate a model. Write the motion as a recording, a plot or a web page.
 
+    Closed loops and other hard constraints are closed at the start, with the values of --q0 and --v0 held.
     Ctrl-C ends the run; what was recorded is still written, and the exit status is 130.
     """
     check_output_files({"--out": (out_file, EXPORTS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
@@ -115,7 +99,7 @@ def simulate(
             "`zwang info` lists its bodies"
         )
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0, "--spread": spread})
-    start = (keyframe, None) if keyframe else _random_initial_states(m, worlds, spread, seed, q0, v0)
+    start = (keyframe, None) if keyframe else initial_states(m, worlds, spread, seed, q0, v0)
     recorded = {"every": record, "forces": html is not None and forces is None}
     recorded |= dict.fromkeys(force_quantities(m) if forces else (), True)
     began = time.perf_counter()
@@ -157,13 +141,7 @@ def _write_results(
             out.print(f"wrote {escape(str(path))}")
 
 
-@app.command(
-    name="plot",
-    help_epilogue=examples(
-        "zwang plot run.nc", "zwang plot run.nc --kind phase --name alpha --out phase.png"
-    ),
-)
-def plot_run(
+def plot(
     recording: Annotated[Path, Parameter(help="Path of a recording (.nc or .zarr).")],
     *,
     kind: Kind = "overview",
@@ -180,11 +158,6 @@ def plot_run(
     out.print(f"wrote {escape(str(path))}")
 
 
-@app.command(
-    help_epilogue=examples(
-        "zwang view robot.urdf", "zwang view run.nc", "zwang view robot.urdf --html robot.html"
-    )
-)
 def view(
     model: Annotated[
         Path,
@@ -237,46 +210,6 @@ def _draw(run: xr.Dataset, path: Path, kind: str, names: Sequence[str] | None = 
     """Write a plot; derived quantities that the recording lacks are computed first."""
     needed = force_quantities(zw.mechanism_of(run)) if kind == "forces" else DERIVED.get(kind)
     zw.plot(zw.derived_quantities(run, *needed) if needed else run, path, kind=kind, names=names)
-
-
-def _random_initial_states(
-    m: Mechanism,
-    worlds: int,
-    spread: float | None,
-    seed: int,
-    q0: Sequence[str] | None,
-    v0: Sequence[str] | None,
-) -> tuple[Any, Any]:
-    """q0 and v0 for `zw.simulate`: default values, named values, and a random displacement for each world."""
-    if spread is None:
-        spread = SPREAD if worlds > 1 else 0.0
-    elif not 0 <= spread < math.inf:
-        raise SimulationError(f"--spread is {spread:g}; a standard deviation is a number from 0 on")
-    q, v = parse_pairs(q0), parse_pairs(v0)
-    if spread == 0 and not m.constraints:
-        return q, v
-    nominal = initial_state(m, q, v)
-    rng = np.random.default_rng(seed)
-    configurations = displaced_configurations(m, worlds, spread, rng, nominal.q[0])
-    velocities = nominal.v[0] + spread * rng.normal(size=(worlds, m.nv))
-    if any(
-        getattr(c, "softness", None) is None for c in m.constraints
-    ):  # hard constraints: assemble each world
-        assembled = [zw.assemble(m, *state) for state in zip(configurations, velocities, strict=True)]
-        configurations, velocities = (np.array(part) for part in zip(*assembled, strict=True))
-    return configurations, velocities
-
-
-def displaced_configurations(
-    m: Mechanism, worlds: int, spread: float, rng: np.random.Generator, home: Any = None
-) -> np.ndarray:
-    """Configurations (worlds, nq) at random displacements from `home`, by default the default configuration.
-
-    spread: standard deviation of each component of the displacement, on the tangent space [rad or m].
-    """
-    home = np.array(m.home or m.neutral if home is None else home, dtype=float)
-    displacements = spread * rng.normal(size=(worlds, m.nv))
-    return np.stack([zw.integrate_configuration(m, home, row, 1.0) for row in displacements])
 
 
 def _summary(run: xr.Dataset, seconds: float) -> Table:

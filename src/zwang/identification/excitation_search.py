@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its optimisation loads when it is first used
 
 from zwang.identification.base_parameters import BaseParameters
 from zwang.identification.fourier_series import FourierSeries
@@ -185,7 +185,7 @@ class Search:
             if is_hopeless or time.perf_counter() > until:
                 raise StopIteration
 
-        found = minimize(
+        found = scipy.optimize.minimize(
             lambda x: costs(x)[0],
             z.ravel(),
             jac=lambda x: costs(x)[1].ravel(),

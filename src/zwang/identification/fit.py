@@ -8,10 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import scipy  # its statistics load when they are first used
 from scipy.linalg import block_diag
-from scipy.optimize import lsq_linear
-from scipy.stats import f as fisher
-from scipy.stats import t as student
 
 from zwang.api.arguments.validation import numeric_mechanism
 from zwang.errors import DescriptionError, SolveError, StateError, UnknownNameError
@@ -91,7 +89,7 @@ class Fit:
     @property
     def interval(self) -> np.ndarray:
         """Confidence intervals of beta (n, 2), each of the probability `level`, by Student's distribution."""
-        half = student.ppf((1 + self.level) / 2, self.freedom) * self.standard_deviation
+        half = scipy.stats.t.ppf((1 + self.level) / 2, self.freedom) * self.standard_deviation
         return np.stack([self.beta - half, self.beta + half], axis=1)
 
     @cached_property
@@ -264,7 +262,7 @@ def fit(
     rows = len(train) * len(forces.names)
     freedom = max((rows - len(base)) / float(found.correlation.max()), 1.0)
     misfit = _misfit(known, beta, root, model, pi)
-    largest = len(beta) * float(fisher.ppf(level, len(beta), freedom))
+    largest = len(beta) * float(scipy.stats.f.ppf(level, len(beta), freedom))
     return Fit(m, names, base, found, pi, bool(consistent), level, freedom, train, test, forces, misfit,
                largest)  # fmt: skip
 
@@ -367,5 +365,5 @@ def _nearest_parameters(
         return model + scale * np.linalg.lstsq(A, y, rcond=None)[0], True
     A = np.vstack([A, RIDGE * np.eye(len(model))])
     y = np.concatenate([y, np.zeros(len(model))])
-    done = lsq_linear(A, y, ((lower - model) / scale, (upper - model) / scale), tol=1e-12)
+    done = scipy.optimize.lsq_linear(A, y, ((lower - model) / scale, (upper - model) / scale), tol=1e-12)
     return model + scale * done.x, bool(done.success)

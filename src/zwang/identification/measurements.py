@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # its filters load when they are first used
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
-from scipy.signal import butter, sosfiltfilt
 
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
@@ -375,7 +374,7 @@ def _without_delay(
         for k, lag in enumerate(lags):
             inside = (t + lag >= t[piece[0]]) & (t + lag <= t[piece[-1]])
             if len(piece) > 1:
-                shifted[inside, k] = CubicSpline(t[piece], tau[piece, k])(t[inside] + lag)
+                shifted[inside, k] = scipy.interpolate.CubicSpline(t[piece], tau[piece, k])(t[inside] + lag)
     rows = np.isfinite(shifted).all(axis=1)
     if np.count_nonzero(rows) < LEAST_SAMPLES:
         raise StateError(
@@ -423,10 +422,11 @@ def _differentiated(m: Mechanism, t: np.ndarray, q: np.ndarray, tau: np.ndarray,
 
 def _low_pass(x: np.ndarray, cutoff: float, step: float) -> np.ndarray:
     """x (N, ...) after a Butterworth filter, forwards and backwards."""
-    filtered, sections = np.empty((len(x), x[0].size)), butter(ORDER, cutoff, fs=1 / step, output="sos")
+    filtered = np.empty((len(x), x[0].size))
+    sections = scipy.signal.butter(ORDER, cutoff, fs=1 / step, output="sos")
     for begin in range(0, filtered.shape[1], COLUMNS):
         part = slice(begin, begin + COLUMNS)
-        filtered[:, part] = sosfiltfilt(sections, x.reshape(filtered.shape)[:, part], axis=0)
+        filtered[:, part] = scipy.signal.sosfiltfilt(sections, x.reshape(filtered.shape)[:, part], axis=0)
     return filtered.reshape(x.shape)
 
 

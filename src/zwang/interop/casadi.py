@@ -79,6 +79,10 @@ def function(
     bound = bound_function(method, options, jacobian)
     name = name or bound.name
     _check(bound, name, symbolic, alone=not library and jacobian is None)
+    if derivatives is not None and not library:
+        raise ArgumentError(
+            "derivatives= is of a library that is written: give library= its path, or leave it out"
+        )
     column = column_function(bound)
     if symbolic:
         return _expression(name, column)

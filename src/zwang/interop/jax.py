@@ -163,7 +163,7 @@ def _jvp(
         return values, [jnp.zeros_like(value) for value in values]
     *values, J = _FUNCTION.bind(*primals, function=function.derivative(inputs))
     t = jnp.concatenate([tangents[k] for k in inputs], axis=-1)
-    J = J.reshape(*J.shape[:-1], -1, t.shape[-1])
+    J = J.reshape(*J.shape[:-1], sum(function.results), t.shape[-1])
     changes = (J * t[..., None, :]).sum(-1)
     ends = np.cumsum(function.results)[:-1].tolist()
     return values, jnp.split(changes, ends, axis=-1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+import scipy  # its statistics load when they are first used
 
 from zwang.identification.base_parameters import (
     BaseParameters,
@@ -94,7 +94,7 @@ def known_combinations(
     covariance = inverse @ G @ inverse / np.outer(scale, scale)
     beta = base.matrix @ p
     freedom = max(1.0, (np.count_nonzero(r) - fitted) / float(found.by_joint[1].max()))
-    half = student.ppf((1 + level) / 2, freedom) * np.sqrt(np.diag(covariance))
+    half = scipy.stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.diag(covariance))
     hidden = np.sqrt((Vt[~told] ** 2).sum(0)) > PART
     half = np.where(hidden, np.inf, half)
     moved = np.abs(inverse @ (A.reshape(-1, m).T @ errors.ravel())) / scale
