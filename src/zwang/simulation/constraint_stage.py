@@ -248,9 +248,11 @@ def largest_violations(
 
 
 def _largest(names: Sequence[str], values: Iterable[Any], sizes: Iterable[Any]) -> NamedViolation:
-    """The value that is the largest relative to its size."""
+    """The value that is the largest relative to its size, the first of those that are equal but for rounding
+    errors.
+    """
     found = [
         NamedViolation(name, abs(float(x)), abs(float(x)) / float(size))
         for name, x, size in zip(names, values, sizes, strict=True)
     ]
-    return max(found, key=lambda violation: violation.relative)
+    return max(found, key=lambda violation: float(f"{violation.relative:.6g}"))
