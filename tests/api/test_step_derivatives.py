@@ -12,6 +12,7 @@ import sympy as sp
 
 import zwang as zw
 from benchmarks.constant_scenes import pinned_chain
+from tests.constraint.test_constraint_stabilization import turning_bennett
 from zwang.errors import SimulationError
 from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
@@ -272,6 +273,19 @@ def test_derivatives_of_hard_constraints_are_the_limit_of_differences(build, int
     found = fast.step_derivatives(q, v, u, **options)
     expected = differences(fast, q, v, u, eps=1e-4, **options)
     assert relative_error(np.concatenate([found.A, found.B], axis=1), expected) < 1e-6
+
+
+@pytest.mark.parametrize("h", [2e-3, 1e-2])
+def test_derivatives_of_an_over_constrained_loop_along_its_motion_are_the_rates_after_the_step(h):
+    """The equations do not depend on the time: the step takes the rates (v, a) to those after it."""
+    m, q, v = turning_bennett()
+    found = zw.compile(m).step_derivatives(q, v, np.zeros(3), step=h, integrator="rk4")
+
+    def rates(q, v):
+        return np.concatenate([v, zw.constrained_dynamics(m, q, v, np.zeros(3)).acceleration])
+
+    after = rates(found.q, found.v)
+    assert np.abs(found.A @ rates(q, v) - after).max() < 1e-7 * np.abs(after).max()
 
 
 def test_derivatives_by_symbols_and_of_a_pendulum_in_closed_form():

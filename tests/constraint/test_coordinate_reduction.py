@@ -128,11 +128,11 @@ def test_the_independent_velocities_are_selected_again_at_singular_positions():
 @pytest.mark.parametrize(("make", "h"), [(turning_bennett, 1e-2), (swinging_four_bars, 5e-3)])
 def test_fast_worlds_pass_singular_positions_and_redundant_rows_at_coarse_steps(make, h):
     """The stages of a step violate the constraints: redundant rows are inconsistent and nearly zero rows
-    inaccurate there, and no world fails.
+    inaccurate there, and all worlds conserve their energy.
     """
     m, q0, v0 = make()
     v0 = v0 * np.linspace(0.2, 4, 60)[:, None]
-    for reduction, error in ((True, 1e-7), (False, 5e-2)):
+    for reduction, error in ((True, 1e-7), (False, 1e-5)):
         run = zw.simulate(
             m,
             q0,

@@ -70,8 +70,9 @@ def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     raises DependentVelocitiesError for dependent z, and InconsistentConstraintsError, naming the constraints,
     for inconsistent rows; on other scalars the result reports both.
     """
-    A, b, violation = _scaled_rows(rows)
-    pivots = (STRONG_PIVOT, maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(violation)))
+    scales = row_scales(rows)
+    A, b = scales[:, None] * rows.J, scales * rows.aref
+    pivots = (STRONG_PIVOT, dependence_bound(rows))
     found = _by_elimination(A, b, pivots) if S is None else _by_selection(A, b, np.array(S), pivots)
     names = ", ".join(dict.fromkeys(rows.names))
     dependent = DependentVelocitiesError(
@@ -172,13 +173,19 @@ def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
 # elimination
 
 
-def _scaled_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A, b and the violations, scaled so that 1 is the largest entry in the rows of each constraint."""
+def dependence_bound(rows: Rows) -> Any:
+    """By how much rows may differ from a linear combination of others and still count as dependent, relative
+    to the largest entry of each constraint: those of loops differ by their violation.
+    """
+    return maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(row_scales(rows) * rows.position))
+
+
+def row_scales(rows: Rows) -> np.ndarray:
+    """For each row the factor with which 1 is the largest entry in all rows of its constraint."""
     sizes: dict[str, Any] = {}
     for name, row in zip(rows.names, rows.J, strict=True):
         sizes[name] = maximum(sizes.get(name, 0.0), max_abs(row))
-    scales = scalar_array([divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names])
-    return scales[:, None] * rows.J, scales * rows.aref, scales * rows.position
+    return scalar_array([divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names])
 
 
 def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> CoordinateReduction:

@@ -11,8 +11,11 @@ alike in the metric of M; then passes with a smaller rho follow. Rounding leaves
 proportion to D, which the last pass, with the first rho, removes. Or the rows themselves are nearly
 dependent: redundant ones slightly off the constraints, or those of a linkage near a dead centre. Forces in
 such a direction cancel each other in all coordinates, and follow the slightest violation of the constraints.
-They are found as far as the iterations with the first rho go. Source: Rockafellar, Math. Oper. Res. 1 (1976)
-97, the proximal point method on the dual; `hard_contact` is the same method with inequalities.
+Where their effect is no larger than that of a violation, as in the stages of a step, and the iterations have
+hardly begun to find them, the rows are dependent: their residual without these forces is no motion of the
+mechanism, and is added to b. Otherwise these forces are found as far as the iterations with the first rho go.
+Source: Rockafellar, Math. Oper. Res. 1 (1976) 97, the proximal point method on the dual; `hard_contact` is
+the same method with inequalities.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from zwang.scalar import (
     where,
     while_loop,
 )
+from zwang.solver.coordinate_reduction import dependence_bound, row_scales
 from zwang.solver.solution import Solution
 
 SOFT_ITERATIONS = 200  # with the first rho
@@ -60,6 +64,7 @@ STAGNATING = 1e-7, 1e-4  # which is at most this, relative to them,
 DERIVATIVE_ROUNDING = 1e-12, 1e-4  # or, where they are zero, relative to their largest change
 SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
 LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
+SLIGHT_CHANGE = 0.1  # of the residual of dependent rows in the first pass, relative: fewer forces are found
 CONTRADICTING_DERIVATIVE = 1e-9  # of a residual, relative, above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
 SMALLEST_REFERENCE = 1e-3  # [rad/s^2, m/s^2] this is relative to the residual of such accelerations at least
@@ -67,16 +72,17 @@ CONSISTENCY_TOLERANCE = 1e-5  # relative residual above which a row is named amo
 
 
 class _MultiplierState(NamedTuple):
-    """Accelerations a, forces f, residual A a - b, iterations so far, whether the method has terminated, and
-    whether it did so above its tolerance, because of rounding. weight: the sum of D of all iterations,
-    relative to the first. On tangents, derivative_change, largest_change: the smallest and the largest change
-    of the derivatives of a so far; stagnations: in how many iterations rounding errors kept it from becoming
-    smaller.
+    """Accelerations a, forces f, residual A a - b, the last change of a, iterations so far, whether the
+    method has terminated, and whether it did so above its tolerance, because of rounding. weight: the sum of
+    D of all iterations, relative to the first. On tangents, derivative_change, largest_change: the smallest
+    and the largest change of the derivatives of a so far; stagnations: in how many iterations rounding errors
+    kept it from becoming smaller.
     """
 
     a: np.ndarray
     force: np.ndarray
     residual: np.ndarray
+    step: np.ndarray
     iterations: Any = 0.0
     done: Any = 0.0 > 1.0
     stagnated: Any = 0.0 > 1.0
@@ -117,7 +123,7 @@ class _Multipliers(NamedTuple):
             stagnated = logical_and(max_abs(change) <= rounding, logical_not(accurate))
             done = logical_or(accurate, max_abs(change) <= rounding)
             after = s._replace(
-                a=a, force=force, residual=residual, iterations=s.iterations + 1,
+                a=a, force=force, residual=residual, step=step, iterations=s.iterations + 1,
                 done=done, stagnated=stagnated, weight=s.weight + ratio,
             )  # fmt: skip
             return _with_derivatives(after, step) if self.tangents else after
@@ -132,23 +138,56 @@ class _Multipliers(NamedTuple):
         """The number for double or for single precision."""
         return by_precision(self.scale, *numbers)
 
-    def acts(self, residual: Any, size: Any) -> Any:
-        """Whether the forces D r of a residual r (k,) act on a coordinate; rounding errors, relative to the
-        size of its terms, do not count.
+    def slow_forces(self, s: _MultiplierState) -> tuple[Any, Any]:
+        """Of the forces that converge slowly: whether they act on a coordinate, and whether they do not
+        because their rows depend on others but for a violation. The residual that is left tells them.
         """
-        forces = values_of(self.D) * np.array(residual)
-        exceeds = max_abs(forces) > self.by_precision(SLOW_RESIDUAL) * size
-        return logical_and(exceeds, _act(values_of(self.rows.J), forces))
-
-    def converges_slowly(self, s: _MultiplierState) -> Any:
-        """Whether the forces that converge slowly act on a coordinate. The residual that is left tells their
-        direction.
-        """
-        act = self.acts(values_of(s.residual), value_of(self.terms(s.a, self.D)))
+        size = value_of(self.terms(s.a, self.D))
+        exceeds, effect = self.effect(values_of(s.residual), size)
+        act = logical_and(exceeds, effect >= LEAST_EFFECT)
+        within_violation = effect <= value_of(dependence_bound(self.rows))
+        # the iterations have hardly begun to find these forces
+        slight = max_abs(self.D * self.change(s)) <= SLIGHT_CHANGE * max_abs(self.D * s.residual)
+        dependent = logical_and(logical_and(exceeds, slight), logical_and(within_violation, logical_not(act)))
         if self.tangents:
-            rates = self.acts(_derivatives(s.residual), _derivative_size(self.rows.J, s.a, self.D))
-            act = logical_or(act, rates)
-        return act
+            # forces that are left and that do not act change their direction: their derivatives do act
+            size = _derivative_size(self.rows.J, s.a, self.D)
+            rates_exceed, rates_effect = self.effect(_derivatives(s.residual), size)
+            rates_act = logical_and(rates_exceed, rates_effect >= LEAST_EFFECT)
+            act = where(dependent, False, logical_or(act, rates_act))
+        return act, dependent
+
+    def effect(self, residual: Any, size: Any) -> tuple[Any, Any]:
+        """Whether a residual r (k,) is above the rounding errors of its terms, of this size, and the largest
+        effect of the forces D r on a coordinate, relative to the largest of them: small if they cancel each
+        other in all coordinates.
+
+        It is told as the force that has it in the row with the largest entry there. Rows are scaled so that
+        the largest entry of each constraint is 1.
+        """
+        A, scales = values_of(self.rows.J), values_of(row_scales(self.rows))
+        forces = values_of(self.D) * np.array(residual)
+        entries = [max_abs(scales * column) for column in A.T]
+        effects = [divide(x, where(y > 0, y, 1.0)) for x, y in zip(A.T @ forces, entries, strict=True)]
+        largest = max_abs([divide(x, y) for x, y in zip(forces, scales, strict=True)])
+        exceeds = max_abs(forces) > self.by_precision(SLOW_RESIDUAL) * size
+        return exceeds, divide(max_abs(effects), where(largest > 0, largest, 1.0))
+
+    def change(self, s: _MultiplierState) -> np.ndarray:
+        """By how much all iterations have changed the residual of forces that converge slowly (k,): each one
+        by the same.
+        """
+        return s.weight * (self.rows.J @ s.step)
+
+    def without_remainder(self, s: _MultiplierState) -> tuple[_MultiplierState, np.ndarray]:
+        """The initial state, after the iterations of this one, and the remainder by which dependent rows
+        contradict the others: the residual without the forces that converge slowly.
+        """
+        A, a = self.rows.J, np.array(self.problem.a_free)
+        remainder = s.residual - self.change(s)
+        residual = A @ a - self.rows.aref - remainder
+        fresh = s._replace(a=a, force=0 * residual, residual=residual, weight=0.0, largest_change=0.0)
+        return fresh, remainder
 
 
 class _Passes(NamedTuple):
@@ -156,15 +195,18 @@ class _Passes(NamedTuple):
     has not converged, 0 with the first rho again and further iterations, or, where the forces that converge
     slowly act on a coordinate, those from 1 with a smaller rho, and `PASSES` with the first rho again; the
     number after it means the end. ratio: of its D to the first. end: the iteration at which it ends.
+    remainder (k,): by which dependent rows contradict the others, and which is therefore left of them.
     """
 
     state: _MultiplierState
     number: Any
     ratio: Any
     end: Any
+    remainder: np.ndarray
 
     def after(self, m: _Multipliers) -> _Passes:
-        """The state after one more pass."""
+        """The state after one more pass, in which A a = b + remainder."""
+        m = m._replace(rows=m.rows.replaced(aref=m.rows.aref + self.remainder))
         is_first, is_last = equal(self.number, FIRST_PASS), equal(self.number, PASSES)
 
         def unfinished(s: _MultiplierState) -> Any:
@@ -175,19 +217,21 @@ class _Passes(NamedTuple):
         # derivatives that have converged before the last pass take more iterations to show it again
         s = s._replace(done=logical_or(s.done, logical_and(is_last, self.state.done)))
         is_slow = logical_and(is_first, logical_not(s.done))
-        sharpens = cond(is_slow, lambda: m.converges_slowly(s), lambda: False)
+        acts, dependent = cond(is_slow, lambda: m.slow_forces(s), lambda: (False, False))
+        s, remainder = cond(dependent, lambda: m.without_remainder(s), lambda: (s, self.remainder))
         ends = logical_or(logical_or(is_last, equal(self.number, 0)), logical_and(is_first, s.done))
         number = where(s.done, 1.0 * PASSES, self.number + 1)
-        number = where(is_slow, where(sharpens, 1.0, 0.0), number)
+        number = where(is_slow, where(acts, 1.0, 0.0), number)
         returns = logical_and(equal(number, PASSES), logical_not(ends))
         smaller = divide(where(is_first, 1.0, self.ratio), m.by_precision(REDUCTION))
-        constant = logical_or(returns, logical_and(is_slow, logical_not(sharpens)))
+        constant = logical_or(returns, logical_and(is_slow, logical_not(acts)))
         further = s.iterations + where(returns, 1.0 * LAST_ITERATIONS, 1.0 * ITERATIONS)
         return _Passes(
             s,
             where(ends, PASSES + 1.0, number),
             where(constant, 1.0, smaller),
-            where(equal(number, 0), 1.0 * SOFT_ITERATIONS, further),
+            where(logical_and(equal(number, 0), logical_not(dependent)), 1.0 * SOFT_ITERATIONS, further),
+            remainder,
         )
 
 
@@ -207,18 +251,21 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     D = scalar_array([0 if zero else divide(1, compliance * w)
                       for w, zero in zip(rows.inverse_weight, vanishes, strict=True)])  # fmt: skip
     multipliers = _Multipliers(problem, rows, factor(problem.M, problem.parents), D, scale, tangents)
-    start = _MultiplierState(initial, np.zeros(len(rows)), residual)
-    passes = _Passes(start, 1.0 * FIRST_PASS, 1.0, 1.0 * ITERATIONS)
-    last = while_loop(lambda p: p.number <= PASSES, lambda p: p.after(multipliers), passes).state
+    start = _MultiplierState(initial, np.zeros(len(rows)), residual, np.zeros(len(initial)))
+    passes = _Passes(start, 1.0 * FIRST_PASS, 1.0, 1.0 * ITERATIONS, np.zeros(len(rows)))
+    end = while_loop(lambda p: p.number <= PASSES, lambda p: p.after(multipliers), passes)
+    last = end.state
     # no force changes the residual of a row 0 a = b
     left = max_abs([b for b, zero in zip(rows.aref, vanishes, strict=True) if zero])
     last = last._replace(done=logical_and(last.done, left <= SMALLEST_REFERENCE))
-    inconsistent = cond(last.done, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
+    satisfied = logical_and(last.done, equal(max_abs(end.remainder), 0))
+    inconsistent = cond(satisfied, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
+    contradict = cond(satisfied, lambda: False, lambda: _contradict(problem.M, rows, last.a))
     return Solution(
         last.a,
         _with_least_derivatives(last, D, A) if tangents else last.force,
         last.iterations,
-        last.done,
+        logical_and(last.done, logical_not(contradict)),
         inconsistent,
         inaccurate=inconsistent,
         stagnated=last.stagnated,
@@ -245,16 +292,6 @@ def _with_derivatives(s: _MultiplierState, step: np.ndarray) -> _MultiplierState
     return s._replace(
         done=done, derivative_change=minimum(change, before), largest_change=largest, stagnations=stagnations
     )
-
-
-def _act(A: np.ndarray, force: np.ndarray) -> Any:
-    """Whether forces (k,) of rows act on a coordinate, and do not cancel each other in all of them.
-
-    The effect on a coordinate is told as the force that has it in the row with the largest entry there.
-    """
-    largest = [max_abs(column) for column in A.T]
-    effects = [divide(x, where(entry > 0, entry, 1.0)) for x, entry in zip(A.T @ force, largest, strict=True)]
-    return max_abs(effects) >= LEAST_EFFECT * max_abs(force)
 
 
 def _with_least_derivatives(s: _MultiplierState, D: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -292,6 +329,13 @@ def is_inconsistent(M: Any, rows: Rows, a: Any) -> Any:
     """
     residuals, scale = _residuals(M, rows, a)
     return max_abs(residuals.values()) > INCONSISTENT_RESIDUAL * scale
+
+
+def _contradict(M: Any, rows: Rows, a: Any) -> Any:
+    """Whether the residual of hard equalities is larger than that of dependent rows with this violation."""
+    residuals, scale = _residuals(M, rows, a)
+    bound = maximum(CONSISTENCY_TOLERANCE, minimum(INCONSISTENT_RESIDUAL, dependence_bound(rows)))
+    return max_abs(residuals.values()) > bound * scale
 
 
 def inconsistent_constraints(M: Any, rows: Rows, a: Any) -> tuple[list[str], float]:
