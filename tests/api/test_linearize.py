@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
+from tests.constraint.test_constraint_stabilization import turning_bennett
 from zwang.api.analysis import linearize as linear_models
 from zwang.errors import (
     DescriptionError,
@@ -73,6 +74,26 @@ def disc_accelerations(y, m, r, A, C, g):
     M = [[A * cos**2 + D * sin**2, D * sin], [D * sin, D]]
     forces = [-C * rate * s * cos + rate * w * (A - D) * np.sin(2 * lean), -rate * w * (D + m * r * r) * cos]
     return np.array([rate, acceleration / (A + m * r * r), *np.linalg.solve(M, forces)])
+
+
+def test_an_over_constrained_loop_has_the_poles_of_its_one_coordinate():
+    """-V'' / M of a Bennett loop about its equilibrium, by differences of energies of assembled states."""
+    m, start, _ = turning_bennett()
+    m = m.replace(gravity=(0, -3, -9.81))
+    q0 = zw.robot.equilibrium(m, start).q
+    v0 = zw.assemble(m, q0, speeds={"turn 0": 1.0})[1]
+
+    def potential(angle):
+        q, _ = zw.assemble(m, q0, positions={"turn 0": q0[0] + angle})
+        return float(zw.energy(m, q, 0 * v0).potential)
+
+    h = 1e-3
+    stiffness = (potential(h) - 2 * potential(0) + potential(-h)) / h**2
+    expected = np.sqrt(complex(-stiffness / (2 * float(zw.energy(m, q0, v0).kinetic))))
+    model = zw.linearize(m, q0)
+    poles = np.linalg.eigvals(model.A)
+    assert model.A.shape == (2, 2) and min(np.abs(poles - expected)) < 1e-4 * abs(expected)
+    assert not zw.linearize(m, q0, v0).steady
 
 
 def steady_spin(lean, turn, m, r, A, C, g):

@@ -27,6 +27,7 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.parameter_values import Parameters, with_numbers
 from zwang.api.compilation.compiled import CompiledMechanism, compiled_on_one_thread
 from zwang.api.derivatives.step_derivatives import StateDerivatives, StepDerivatives
+from zwang.constraint.assembly import assemble_state
 from zwang.constraint.coulomb_friction import coulomb_frictions
 from zwang.constraint.friction import has_hard_friction
 from zwang.constraint.hard import all_velocity_level_rows, hard_constraints, velocity_level_rows_at
@@ -38,6 +39,7 @@ from zwang.errors import (
     MissingExtraError,
     SimulationError,
     SimulationWarning,
+    SolveError,
     StateError,
     UnknownNameError,
 )
@@ -250,11 +252,20 @@ class _LinearisedState(NamedTuple):
         return np.concatenate([by.v - self.v, by.activation - self.z]) / self.step
 
     def moved(self, by: StateDerivatives | StepDerivatives, dt: float) -> _LinearisedState:
-        """The state after dt [s] of its motion with constant rates."""
+        """The state after dt [s] of its motion with constant rates; the constraints are closed there, as
+        redundant ones would otherwise take freedom from it.
+        """
+        m, time = self.fast.mechanism, self.time + dt
         v_dot, z_dot = np.split(self.accelerations(by), [len(self.v)])
-        mean = self.v + dt / 2 * v_dot
-        q = integrate_configuration(self.fast.mechanism.tree, self.q, mean, dt).astype(float)
-        return self._replace(q=q, v=self.v + dt * v_dot, z=self.z + dt * z_dot, time=self.time + dt)
+        q = integrate_configuration(m.tree, self.q, self.v + dt / 2 * v_dot, dt).astype(float)
+        after = self._replace(q=q, v=self.v + dt * v_dot, z=self.z + dt * z_dot, time=time)
+        if not hard_constraints(m):
+            return after
+        try:
+            closed = assemble_state(m, after.q, after.v, time)
+        except SolveError:  # as beyond a dead centre
+            return after
+        return after._replace(q=closed.q, v=closed.v)
 
 
 def is_steady(
