@@ -259,8 +259,9 @@ def solve_multipliers(problem: GaussProblem, rows: Rows, *, tangents: bool = Fal
     left = max_abs([b for b, zero in zip(rows.aref, vanishes, strict=True) if zero])
     last = last._replace(done=logical_and(last.done, left <= SMALLEST_REFERENCE))
     satisfied = logical_and(last.done, equal(max_abs(end.remainder), 0))
-    inconsistent = cond(satisfied, lambda: False, lambda: is_inconsistent(problem.M, rows, last.a))
-    contradict = cond(satisfied, lambda: False, lambda: _contradict(problem.M, rows, last.a))
+    inconsistent, contradict = cond(
+        satisfied, lambda: (False, False), lambda: _contradictions(problem.M, rows, last.a)
+    )
     return Solution(
         last.a,
         _with_least_derivatives(last, D, A) if tangents else last.force,
@@ -331,11 +332,13 @@ def is_inconsistent(M: Any, rows: Rows, a: Any) -> Any:
     return max_abs(residuals.values()) > INCONSISTENT_RESIDUAL * scale
 
 
-def _contradict(M: Any, rows: Rows, a: Any) -> Any:
-    """Whether the residual of hard equalities is larger than that of dependent rows with this violation."""
+def _contradictions(M: Any, rows: Rows, a: Any) -> tuple[Any, Any]:
+    """Whether hard equalities contradict each other, see `is_inconsistent`, and whether their residual is
+    larger than that of dependent rows with this violation.
+    """
     residuals, scale = _residuals(M, rows, a)
     bound = maximum(CONSISTENCY_TOLERANCE, minimum(INCONSISTENT_RESIDUAL, dependence_bound(rows)))
-    return max_abs(residuals.values()) > bound * scale
+    return is_inconsistent(M, rows, a), max_abs(residuals.values()) > bound * scale
 
 
 def inconsistent_constraints(M: Any, rows: Rows, a: Any) -> tuple[list[str], float]:
