@@ -41,7 +41,21 @@ def block_env(count: int = 3, **arguments) -> zwang.gym.VectorEnv:
         "frame_skip": np.int64(10),
         "params": {"m": 2.0},
     }
-    return zwang.gym.VectorEnv(block(), num_envs=count, **given | arguments)
+    return zwang.gym.VectorEnv(**{"mechanism": block(), "num_envs": count} | given | arguments)
+
+
+def test_bounds_that_differ_between_worlds_or_episodes_are_infinite():
+    limit = sp.Symbol("limit", positive=True)
+    rail = block()
+    m = rail.replace(forces=(zw.Motor("push", "rail", control_range=(-limit, 1.5)),))
+
+    def low(given, **arguments):
+        space = block_env(mechanism=m, params={"m": 2.0, "limit": given}, **arguments).single_action_space
+        assert space.high == 1.5
+        return float(space.low[0])
+
+    assert low(2.0) == -2 and low([1.0, 2.0, 3.0]) == -np.inf
+    assert low(2.0, random_parameters=lambda rng: {"limit": rng.uniform(1, 2)}) == -np.inf
 
 
 def assert_same(found, expected, path=""):

@@ -19,7 +19,7 @@ from zwang.errors import ArgumentError
 from zwang.mechanism.force_elements import Actuator, Motor
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
-from zwang.scalar import is_scalar
+from zwang.scalar import are_constant, is_scalar
 from zwang.simulation.controls import control_names
 
 InitialState = Callable[[np.random.Generator], tuple[npt.ArrayLike, npt.ArrayLike]]
@@ -143,13 +143,18 @@ class Environment:
     @property
     def action_space(self) -> spaces.Box:
         """The space of one action: the control ranges of the inputs in single precision, as Gymnasium has it;
-        without inputs all generalised forces.
+        without inputs all generalised forces. Bounds that differ between worlds or episodes are infinite, and
+        the simulation limits the controls.
         """
-        m = self.mechanism
+        fixed = {} if self.random_parameters else self.params or {}
+        m = self.mechanism.subs({name: float(x) for name, x in fixed.items() if np.ndim(x) == 0})
         ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
         names = control_names(m)
-        bounds = [ranges.get(name) or (-np.inf, np.inf) for name in names]
-        low, high = np.array(bounds, dtype=np.float32).reshape(len(names), 2).T
+        bounds = np.array([ranges.get(name) or (-np.inf, np.inf) for name in names]).reshape(len(names), 2)
+        low, high = (
+            np.array([x if are_constant(x) else unbounded for x in column], dtype=np.float32)
+            for column, unbounded in zip(bounds.T, (-np.inf, np.inf), strict=True)
+        )
         return spaces.Box(low=low, high=high, dtype=np.float32)
 
 

@@ -28,10 +28,10 @@ class WorldView:
     """The state of one world and quantities that follow from it, in SI units and radians.
 
     The values are scalars and arrays of the backend that evaluates the observation: use arithmetic and the
-    functions of `zwang.scalar`, and do not branch on values. time [s]. before: the view of the same world at
-    the beginning of the present call of `Worlds.step`; its control, parameters and commands are the present
-    ones. is_initial: whether the world has been reset and not stepped since; known when the
-    observation is compiled, so that `if` may ask for it.
+    functions of `zwang.scalar`, and do not branch on values. Each array is a copy, which may be changed in
+    place. time [s]. before: the view of the same world at the beginning of the present call of `Worlds.step`;
+    its control, parameters and commands are the present ones. is_initial: whether the world has been reset
+    and not stepped since; known when the observation is compiled, so that `if` may ask for it.
 
     Accelerations and forces of constraints and contacts are those of the present state under the present
     control, for which Gauss's problem is solved once more. Those of `last_stage` are known from the step;
@@ -107,7 +107,7 @@ class WorldView:
         """The value of a command: a number or an array, as `Worlds` was given it. Raises UnknownNameError."""
         if name not in self._commands:
             raise UnknownNameError("command", name, tuple(self._commands))
-        return self._commands[name]
+        return _own(self._commands[name])
 
     def pose(self, frame: str) -> Pose:
         """Rotation matrix (3, 3) and position (3,) of a body's frame or of a named frame in the world. Raises
@@ -153,28 +153,36 @@ class WorldView:
     @property
     def acceleration(self) -> np.ndarray:
         """Generalised accelerations (nv,), constraints and contacts included."""
-        return self._sensed.acceleration
+        return _own(self._sensed.acceleration)
 
     @property
     def actuator_force(self) -> np.ndarray:
         """Generalised force (nv,) of all actuators [N m, N]; MuJoCo's qfrc_actuator."""
-        return self._sensed.actuator_force
+        return _own(self._sensed.actuator_force)
 
     @property
     def constraint_force(self) -> np.ndarray:
         """Generalised force (nv,) of all constraints and contacts [N m, N]; MuJoCo's qfrc_constraint."""
-        return self._sensed.constraint_force
+        return _own(self._sensed.constraint_force)
 
-    @cached_property
+    @property
     def external_wrenches(self) -> np.ndarray:
         """Wrenches of contacts, constraints and tendons on all bodies (bodies + 1, 6); MuJoCo's cfrc_ext, see
         `zw.external_wrenches`.
         """
-        return body_wrenches(self._mechanism, self._kinematics, self._sensed.external_wrenches)
+        return _own(self._external_wrenches)
 
     @cached_property
+    def _external_wrenches(self) -> np.ndarray:
+        return body_wrenches(self._mechanism, self._kinematics, self._sensed.external_wrenches)
+
+    @property
     def body_quantities(self) -> BodyQuantities:
         """Centres of mass, inertias and velocities of all bodies, see `zw.body_quantities`."""
+        return BodyQuantities(*map(_own, self._body_quantities))
+
+    @cached_property
+    def _body_quantities(self) -> BodyQuantities:
         return BodyQuantities(*body_quantities(self._mechanism, self._q, self._v))
 
     @property
@@ -191,11 +199,11 @@ class WorldView:
 
     def _named(self, values: Any, name: str | None, part: str, names: tuple[str, ...]) -> Any:
         if name is None:
-            return values
+            return _own(values)
         for joint in self._mechanism.joints:
             if joint.name == name:
                 found = values[getattr(joint, part)]
-                return found[0] if len(found) == 1 else found
+                return found[0] if len(found) == 1 else _own(found)
         joints = tuple(joint.name for joint in self._mechanism.joints)
         return _element(values, name, names, "coordinate, speed or joint", also=joints)
 
@@ -203,10 +211,15 @@ class WorldView:
 def _element(values: Any, name: str | None, names: tuple[str, ...], kind: str, also: Any = ()) -> Any:
     """All values, or the one of this name."""
     if name is None:
-        return values
+        return _own(values)
     if name not in names:
         raise UnknownNameError(kind, name, tuple(dict.fromkeys((*also, *names))))
     return values[names.index(name)]
+
+
+def _own(values: Any) -> Any:
+    """A copy of an array: an observation may change it in place, and the others read what the state has."""
+    return np.array(values) if isinstance(values, np.ndarray) else values
 
 
 def observed_values(found: Any) -> dict[str, np.ndarray]:
