@@ -198,6 +198,40 @@ def test_what_a_branch_reads_first_is_read_after_it():
         np.testing.assert_allclose(found["x"], expected, atol=1e-14)
 
 
+def test_arithmetic_in_place_changes_nothing_that_is_read_later():
+    def observe(s, scale):
+        arrays = (
+            s.q(),
+            s.v(),
+            s.control(),
+            s.acceleration,
+            s.constraint_force,
+            s.command("goal"),
+            s.before.q(),
+        )
+        if scale:
+            for x in (*arrays, s.body_quantities.com, s.external_wrenches, s.actuator_force):
+                x *= 0.1
+        read = {
+            "q": s.q(),
+            "v": s.v("knee"),
+            "a": s.acceleration,
+            "p": s.momentum,
+            "goal": s.command("goal"),
+        }
+        return read | {"before": s.before.q(), "com": s.body_quantities.com, "wrenches": s.external_wrenches}
+
+    found = []
+    for scale in (True, False):
+        made = {"observe": lambda s, scale=scale: observe(s, scale), "commands": {"goal": [1.0, 2.0]}}
+        worlds = zw.Worlds(read_mjcf("leg.xml", text=XML.format("Euler")), 2, **made)
+        worlds.step(np.full((2, 1), 0.3), substeps=5)
+        found.append(worlds.observation)
+    for name, values in found[1].items():
+        np.testing.assert_array_equal(found[0][name], values, err_msg=name)
+    np.testing.assert_array_equal(found[0]["q"], worlds.q)
+
+
 def test_an_observation_without_a_constant_value_is_refused():
     """A random number, a counter, and a value of the state that the last call kept."""
     rng, calls, kept = np.random.default_rng(0), [], [0.0]

@@ -301,40 +301,6 @@ def test_forces_of_hard_contacts_are_those_of_the_integrator(integrator, damping
     np.testing.assert_allclose(worlds.observation["force"].ravel()[2], expected, rtol=1e-12)
 
 
-def test_arithmetic_in_place_changes_nothing_that_is_read_later():
-    def observe(s, scale):
-        arrays = (
-            s.q(),
-            s.v(),
-            s.control(),
-            s.acceleration,
-            s.constraint_force,
-            s.command("goal"),
-            s.before.q(),
-        )
-        if scale:
-            for x in (*arrays, s.body_quantities.com, s.external_wrenches, s.actuator_force):
-                x *= 0.1
-        read = {
-            "q": s.q(),
-            "v": s.v("rooty"),
-            "a": s.acceleration,
-            "p": s.momentum,
-            "goal": s.command("goal"),
-        }
-        return read | {"before": s.before.q(), "com": s.body_quantities.com, "wrenches": s.external_wrenches}
-
-    found = []
-    for scale in (True, False):
-        made = {"observe": lambda s, scale=scale: observe(s, scale), "commands": {"goal": [1.0, 2.0]}}
-        worlds = zw.Worlds(walker(), 2, **made)
-        worlds.step(np.full((2, 6), 0.3), substeps=5)
-        found.append(worlds.observation)
-    for name, values in found[1].items():
-        np.testing.assert_array_equal(found[0][name], values, err_msg=name)
-    np.testing.assert_array_equal(found[0]["q"], worlds.q)
-
-
 def test_observations_read_the_commands_of_each_world():
     """Commands have the names of parameters and of values here, and are still three different things."""
     worlds = zw.Worlds(

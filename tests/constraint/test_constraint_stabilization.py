@@ -35,6 +35,28 @@ def turning_bennett():
     return m, *zw.assemble(m, bennett_start(m), [1.0, 0.5, -0.5])
 
 
+def turning_palletiser():
+    """A four-bar on a turntable, in whose plane the pin moves: its row across the plane acts on the table
+    only where the loop is open.
+    """
+
+    def bar(name, parent, position, length, mass):
+        return zw.Body(
+            name, zw.Revolute(name, axis=(0, 1, 0)), parent, position, mass=mass, com=(length / 2, 0, 0),
+            inertia=(0.001, mass * length**2 / 12, mass * length**2 / 12),
+        )  # fmt: skip
+
+    bars = (
+        zw.Body("table", zw.Revolute("yaw", axis=(0, 0, 1)), mass=5, inertia=(0.1, 0.1, 0.1)),
+        bar("crank", "table", (0.1, 0, 0), 0.3, 1.0),
+        bar("coupler", "crank", (0.3, 0, 0), 0.5, 1.0),
+        bar("rocker", "table", (0.6, 0, 0), 0.4, 1.0),
+    )
+    pin = zw.Connect("pin", ("coupler", (0.5, 0, 0)), ("rocker", (0.4, 0, 0)))
+    m = zw.Mechanism("palletiser", bars, gravity=(0, 0, -9.81), constraints=[pin])
+    return m, *zw.assemble(m, [0, -1.2, 0.9, -1.5], speeds={"yaw": 1.0, "crank": 2.0})
+
+
 def sleigh():
     edge = zw.NoSideSlip("edge", "body", direction=Y)
     body = plane_body(1.0, 0.3, (0.2, 0, 0))
@@ -54,7 +76,13 @@ def ball_in_a_weld():
     return m, q, v
 
 
-MACHINES = [(swinging_four_bars, 1e-8), (turning_bennett, 1e-9), (sleigh, 1e-9), (ball_in_a_weld, 1e-7)]
+MACHINES = [
+    (swinging_four_bars, 1e-8),
+    (turning_bennett, 1e-9),
+    (turning_palletiser, 1e-7),
+    (sleigh, 1e-9),
+    (ball_in_a_weld, 1e-7),
+]
 
 
 @pytest.mark.parametrize(("make", "energy_error"), MACHINES)

@@ -64,6 +64,7 @@ STAGNATING = 1e-7, 1e-4  # which is at most this, relative to them,
 DERIVATIVE_ROUNDING = 1e-12, 1e-4  # or, where they are zero, relative to their largest change
 SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
 LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
+TOLD_RESIDUAL = 10  # relative to rounding errors; nothing is told by a smaller one
 SLIGHT_CHANGE = 0.1  # of the residual of dependent rows in the first pass, relative: fewer forces are found
 CONTRADICTING_DERIVATIVE = 1e-9  # of a residual, relative, above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
@@ -138,28 +139,32 @@ class _Multipliers(NamedTuple):
         """The number for double or for single precision."""
         return by_precision(self.scale, *numbers)
 
-    def slow_forces(self, s: _MultiplierState) -> tuple[Any, Any]:
-        """Of the forces that converge slowly: whether they act on a coordinate, and whether they do not
-        because their rows depend on others but for a violation. The residual that is left tells them.
+    def slow_forces(self, s: _MultiplierState) -> tuple[Any, Any, Any]:
+        """Of the forces that converge slowly: whether they act on a coordinate, whether they do not because
+        their rows depend on others but for a violation, and whether rounding errors are all that is left. The
+        residual that is left tells them.
         """
         size = value_of(self.terms(s.a, self.D))
-        exceeds, effect = self.effect(values_of(s.residual), size)
-        act = logical_and(exceeds, effect >= LEAST_EFFECT)
+        slow, effect = self.effect(values_of(s.residual), size)
+        act = logical_and(slow > self.by_precision(SLOW_RESIDUAL), effect >= LEAST_EFFECT)
         within_violation = effect <= value_of(dependence_bound(self.rows))
         # the iterations have hardly begun to find these forces
         slight = max_abs(self.D * self.change(s)) <= SLIGHT_CHANGE * max_abs(self.D * s.residual)
-        dependent = logical_and(logical_and(exceeds, slight), logical_and(within_violation, logical_not(act)))
+        rounds = slow <= TOLD_RESIDUAL * self.by_precision(ROUNDING)
+        told = logical_and(slight, logical_not(rounds))
+        dependent = logical_and(logical_and(told, within_violation), logical_not(act))
         if self.tangents:
             # forces that are left and that do not act change their direction: their derivatives do act
             size = _derivative_size(self.rows.J, s.a, self.D)
-            rates_exceed, rates_effect = self.effect(_derivatives(s.residual), size)
-            rates_act = logical_and(rates_exceed, rates_effect >= LEAST_EFFECT)
+            slow, effect = self.effect(_derivatives(s.residual), size)
+            rates_act = logical_and(slow > self.by_precision(SLOW_RESIDUAL), effect >= LEAST_EFFECT)
             act = where(dependent, False, logical_or(act, rates_act))
-        return act, dependent
+            rounds = logical_and(rounds, slow <= self.by_precision(SLOW_RESIDUAL))
+        return act, dependent, rounds
 
     def effect(self, residual: Any, size: Any) -> tuple[Any, Any]:
-        """Whether a residual r (k,) is above the rounding errors of its terms, of this size, and the largest
-        effect of the forces D r on a coordinate, relative to the largest of them: small if they cancel each
+        """The forces D r of a residual r (k,), relative to its terms, of this size, and their largest effect
+        on a coordinate, less rounding errors, relative to the largest of them: small if they cancel each
         other in all coordinates.
 
         It is told as the force that has it in the row with the largest entry there. Rows are scaled so that
@@ -168,10 +173,14 @@ class _Multipliers(NamedTuple):
         A, scales = values_of(self.rows.J), values_of(row_scales(self.rows))
         forces = values_of(self.D) * np.array(residual)
         entries = [max_abs(scales * column) for column in A.T]
-        effects = [divide(x, where(y > 0, y, 1.0)) for x, y in zip(A.T @ forces, entries, strict=True)]
+        # smaller entries stem from the violation, as those of the base of a loop that leaves its plane by it
+        counts = [y > value_of(dependence_bound(self.rows)) for y in entries]
+        effects = [where(counted, divide(x, where(counted, y, 1.0)), 0.0)
+                   for x, y, counted in zip(A.T @ forces, entries, counts, strict=True)]  # fmt: skip
         largest = max_abs([divide(x, y) for x, y in zip(forces, scales, strict=True)])
-        exceeds = max_abs(forces) > self.by_precision(SLOW_RESIDUAL) * size
-        return exceeds, divide(max_abs(effects), where(largest > 0, largest, 1.0))
+        left = maximum(max_abs(effects) - self.by_precision(ROUNDING) * size, 0.0)
+        slow = divide(max_abs(forces), where(size > 0, size, 1.0))
+        return slow, divide(left, where(largest > 0, largest, 1.0))
 
     def change(self, s: _MultiplierState) -> np.ndarray:
         """By how much all iterations have changed the residual of forces that converge slowly (k,): each one
@@ -217,11 +226,13 @@ class _Passes(NamedTuple):
         # derivatives that have converged before the last pass take more iterations to show it again
         s = s._replace(done=logical_or(s.done, logical_and(is_last, self.state.done)))
         is_slow = logical_and(is_first, logical_not(s.done))
-        acts, dependent = cond(is_slow, lambda: m.slow_forces(s), lambda: (False, False))
-        s, remainder = cond(dependent, lambda: m.without_remainder(s), lambda: (s, self.remainder))
+        acts, dependent, rounds = cond(is_slow, lambda: m.slow_forces(s), lambda: (False, False, False))
+        s = s._replace(done=logical_or(s.done, rounds), stagnated=logical_or(s.stagnated, rounds))
+        dependent = logical_and(dependent, s.iterations < SOFT_ITERATIONS)
+        s, more = cond(dependent, lambda: m.without_remainder(s), lambda: (s, 0 * self.remainder))
         ends = logical_or(logical_or(is_last, equal(self.number, 0)), logical_and(is_first, s.done))
         number = where(s.done, 1.0 * PASSES, self.number + 1)
-        number = where(is_slow, where(acts, 1.0, 0.0), number)
+        number = where(is_slow, where(acts, 1.0, where(dependent, 1.0 * FIRST_PASS, 0.0)), number)
         returns = logical_and(equal(number, PASSES), logical_not(ends))
         smaller = divide(where(is_first, 1.0, self.ratio), m.by_precision(REDUCTION))
         constant = logical_or(returns, logical_and(is_slow, logical_not(acts)))
@@ -230,8 +241,8 @@ class _Passes(NamedTuple):
             s,
             where(ends, PASSES + 1.0, number),
             where(constant, 1.0, smaller),
-            where(logical_and(equal(number, 0), logical_not(dependent)), 1.0 * SOFT_ITERATIONS, further),
-            remainder,
+            where(equal(number, 0), 1.0 * SOFT_ITERATIONS, further),
+            self.remainder + more,
         )
 
 
