@@ -14,6 +14,7 @@ from scipy.linalg import expm
 
 import zwang as zw
 from zwang.errors import DescriptionError, ParameterError, ShapeError, StateError, UnknownNameError
+from zwang.identification.simulation.recorded_trials import RecordedTrials
 from zwang.identification.simulation.sensitivities import Simulator, Windows
 from zwang.identification.simulation.unknowns import unknowns_of
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
@@ -264,7 +265,11 @@ def test_impacts_at_limits_may_leave_local_minima_which_are_told():
     assert whole.deviation[0] < 1.1e-5 and whole.reason.startswith("converged: the cost no longer decreases")
     short = zw.identify.fit_by_simulation(block, t, x, push, window=10, **settings)
     ratio = short.deviation[0] / 1e-5
-    assert ratio > 3 and f"residuals of slide are {ratio:.3g} times their deviations" in str(short)
+    told = f"residuals of slide are {ratio:.3g} times their deviations"
+    assert ratio > 3 and told in str(short)
+    del settings["deviation"]
+    default = zw.identify.fit_by_simulation(block, t, x, push, window=10, **settings)
+    assert 0.8e-5 < default.errors[0] < 1.5e-5 and "residuals of slide are" in default.reason
 
 
 def test_an_upper_bound_alone_leaves_what_the_record_does_not_tell_at_the_guess():
@@ -466,6 +471,21 @@ def test_forces_without_inputs_are_linear_and_inputs_are_held_by_default():
         ]
         np.testing.assert_array_equal(fits[0].simulated, fits[1].simulated)
         assert np.abs(fits[0].simulated - fits[2].simulated).max() > 1e-5
+
+
+def test_the_errors_of_an_encoder_are_those_of_its_resolution_at_rest_too():
+    """Errors of rounding to multiples of r have the deviation r / sqrt(12). A joint that rests for most of
+    the record has third differences of 0 there, and they still have a positive deviation.
+    """
+    m = zw.Mechanism("block", [zw.Body("block", zw.Prismatic("slide", axis=(1, 0, 0)), mass=1)])
+    fast, t, resolution = zw.compile(m), np.arange(500) * 0.01, 5e-3
+    motion = 0.5 * np.sin(4 * t) + 0.3 * np.sin(9 * t + 1)
+    found = []
+    for x in (motion, np.where(t < 3, motion[300], motion)):
+        x = (resolution * np.round(x / resolution))[:, None]
+        trials = RecordedTrials.checked(m, fast, t, x, np.zeros((500, 1)), None, True, True)
+        found.append(trials.deviations(fast, None)[0, 0] / (resolution / np.sqrt(12)))
+    assert 0.8 < found[0] < 1.25 and 0.4 < found[1] < 1.25
 
 
 def test_the_information_of_trials_with_different_errors_adds():

@@ -12,7 +12,7 @@ import numpy as np
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
-from zwang.identification.linear_estimation import MAD, Loss, error_groups
+from zwang.identification.linear_estimation import MAD, error_groups
 from zwang.identification.measurements import sampling_interval
 from zwang.identification.simulation.recorded_motion import SLOPE, RecordedMotion
 from zwang.identification.simulation.sensitivities import Windows
@@ -22,6 +22,7 @@ DIVIDED = 1e-3  # relative difference by which a step may be adapted to divide t
 MISSED = 0.01  # of the sampling time, between the last sample and the end of the simulation
 SAME = 1e-4  # relative difference of the sampling times of trials, which one step divides
 UNCERTAIN = 20.0  # how much less a first guess of a velocity counts than its errors would allow
+RESTING = 1e-6  # median of third differences by their root mean square, below which it is one of rounding
 THIRD_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent errors of 1
 
 
@@ -131,8 +132,8 @@ class RecordedTrials:
             )
         return period / every
 
-    def deviations(self, model: CompiledMechanism, given: Any, loss: Loss) -> np.ndarray:
-        """The standard deviations (trials, nv) of errors of q; for Huber's loss those without outliers."""
+    def deviations(self, model: CompiledMechanism, given: Any) -> np.ndarray:
+        """The standard deviations (trials, nv) of errors of q, by default those without outliers."""
         nv = model.mechanism.nv
         if given is not None:
             found = validation.real_values(given, "deviation")
@@ -147,9 +148,8 @@ class RecordedTrials:
         deviations = np.empty(third.shape)
         for rows, _ in error_groups(len(third), lengths):
             size = np.sqrt(np.mean(third[rows] ** 2, axis=0))
-            if loss == "huber":
-                typical = MAD * np.median(np.abs(third[rows]), axis=0)
-                size = np.where(typical > 0, typical, size)  # 0 where the record mostly rests
+            typical = MAD * np.median(np.abs(third[rows]), axis=0)  # hardly changed by impacts and outliers
+            size = np.where(typical > RESTING * size, typical, size)
             deviations[rows] = np.maximum(size / THIRD_DIFFERENCE, 1e-9)
         return deviations[np.cumsum((0, *lengths[:-1]))]
 

@@ -145,9 +145,9 @@ def fit_by_simulation(
     nonnegative by SymPy's assumptions are not negative. spread: s, relative error of the model; its
     entropic divergence (Lee, Wensing, Park 2020) counts with the weight 1 / s^2, and decides what the record
     does not tell. deviation: standard deviation of the errors of q [rad, m], a number or (nv,), by default
-    estimated from third differences, with loss="huber" from their median. window: samples that are simulated
-    from one start, None for all of the (shortest) trial; those after the last whole window of a trial are
-    not used.
+    estimated from the median of third differences, which impacts and outliers hardly change. window: samples
+    that are simulated from one start, None for all of the (shortest) trial; those after the last whole window
+    of a trial are not used.
     interpolation: of the control between the samples. "held": row k acts from time k to time k + 1, as do
     commands of a digital controller; the last row is not used. "linear": rows are values at the times, as
     those of sensors are. By default inputs are held, and measured forces of mechanisms without any linear.
@@ -189,7 +189,7 @@ def fit_by_simulation(
     given_step = None if step is None else validation.real(step, "step", "positive")
     h = record.step(given_step, options.timestep)
     simulator = _simulator(key, away, h, integrator or options.integrator)
-    deviations = record.deviations(model, deviation, loss)
+    deviations = record.deviations(model, deviation)
     prior = _prior(unknowns, spread, dict(pairs_of(bounds or {}, "bounds")))
     named = _named(unknowns, priors_of(priors, unknowns.parameters))
 
