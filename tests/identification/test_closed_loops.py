@@ -1,4 +1,4 @@
-"""Regressors of mechanisms with loops, by closed forms of a five-bar and the energy of a four-bar."""
+"""Regressors and fits of mechanisms with loops, by closed forms and energy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sympy as sp
 import xarray as xr
 
 import zwang as zw
+from zwang.api.compilation.closed_loops import closed_loops
 from zwang.errors import DependentVelocitiesError, DescriptionError, ShapeError, SolveError, UnknownNameError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import double_pendulum, four_bar
@@ -101,6 +102,23 @@ def test_the_forces_of_a_five_bar_are_those_of_lagrange():
     tau = zw.identify.regressor(m, *states, independent=DRIVES) @ values(m)
     for k in (0, 70, 150):
         np.testing.assert_allclose(tau[k], lagrange_forces(q[k], v[k], a[k]), rtol=1e-4, atol=1e-4)
+
+
+def test_random_motions_of_a_five_bar_keep_its_loop_closed():
+    """The gap of the loop along q + e v + e^2 a / 2 is of third order, and two motions are independent."""
+    m, (a, b, c, d) = five_bar(), LENGTHS
+    q, v, acceleration, N = closed_loops(m).random_motions(20, np.random.default_rng(0), 2.0, np.ones(4))
+
+    def gap(q):
+        angles = np.exp(1j * np.cumsum(q.reshape(-1, 2, 2), axis=-1))
+        return angles[:, 0] @ [a, b] - angles[:, 1] @ [c, d] - GROUND
+
+    assert np.abs(gap(q)).max() < 1e-9 and N.shape[1:] == (4, 2)
+    for motion in (1e-6 * N[..., 0], 1e-6 * N[..., 1], 1e-6 * v):
+        assert np.abs(gap(q + motion) - gap(q - motion)).max() < 1e-13
+    for e in (1e-3, 1e-4):
+        assert np.abs(gap(q + e * v + e**2 * acceleration / 2)).max() < 1e4 * e**3
+    np.testing.assert_allclose(np.linalg.matrix_rank(np.concatenate([N, v[..., None]], axis=-1)), 2)
 
 
 def test_the_power_of_a_four_bars_motor_is_the_rate_of_its_energy():
@@ -203,3 +221,33 @@ def test_wrong_arguments_name_the_remedy():
     with pytest.raises(DescriptionError, match="independent= needs"):
         x = sp.symbols("x1:4")
         zw.identify.regressor(m, x, x, x, independent=["drive"])
+
+
+def test_coupled_joints_are_found_by_the_sums_that_move_them():
+    """A gripper whose right finger moves by -2 times the left one: (m_l + 4 m_r) a + (d_l + 4 d_r) v + k x +
+    (f_l + 2 f_r) sign v = u. The dry friction acts at the right finger, and that of the model at both.
+    """
+
+    def gripper(mass, damping, friction):
+        fingers = [
+            zw.Body(f"finger_{x}", zw.Prismatic(x, axis=(1, 0, 0), friction=f), mass=m)
+            for x, m, f in zip("lr", mass, friction, strict=True)
+        ]
+        forces = [zw.Spring("l", 30), *map(zw.Damper, "lr", damping)]
+        coupling = zw.JointCoupling("coupling", "r", "l", (0, -2))
+        return zw.Mechanism("gripper", fingers, constraints=[coupling], forces=forces)
+
+    t, middles = np.arange(201) * 0.01, (np.arange(800) + 0.5) * 0.0025
+    push = 3 * np.sin(4 * t) + 3 * np.sin(9.3 * t + 1)
+    acting = np.outer(np.interp(middles, t, push), [1, 0])
+    settings = {"step": 0.0025, "integrator": "rk4"}
+    q, *_ = zw.compile(gripper((0.2, 0.1), (1.2, 0.2), (0, 0.2))).rollout(
+        [0, 0], [0, 0], acting, steps=800, every=4, **settings
+    )
+    q = np.concatenate([[[0, 0]], q]) + 1e-4 * np.random.default_rng(0).normal(size=(201, 2))
+    model, kinds = gripper((0.15, 0.15), (1.0, 0.5), (0.2, 0.1)), ("inertia", "damping", "friction")
+    fit = zw.identify.fit_by_simulation(model, t, q, np.outer(push, [1, 0]), kinds=kinds, **settings)
+    true = {"m_finger_l + 4 m_finger_r": 0.6, "damping_l + 4 damping_r": 2, "friction_l + 2 friction_r": 0.4}
+    assert set(true) == set(fit.known.combinations)
+    for name, (low, high) in zip(fit.known.combinations, fit.interval, strict=True):
+        assert low < true[name] < high and high - low < 0.02 * true[name]

@@ -33,19 +33,18 @@ REGULAR = 1e-3  # the same ratio of random states
 CLOSED = 1e-11  # violation of a closed loop, relative to the longest row of A
 SHORTEST = 1e-6  # row of A, relative to the longest; a shorter one consists of rounding errors
 CORRECTIONS = 30  # of a configuration, by Newton's method
+TRIES = 20  # of closing as many random configurations as are needed
 LARGEST_CORRECTION = 0.3  # of one iteration [rad, m]
 
 
 @dataclass(frozen=True)
-class LoopClosure:
-    """The hard constraints of a mechanism, and its independent velocities by number, with compiled rows.
+class ClosedLoops:
+    """The hard constraints of a mechanism, with compiled rows.
 
     rows: (A, b, violations) of q and v. move: the configuration after a displacement (nv,) on its manifold.
     """
 
     mechanism: Mechanism
-    names: tuple[str, ...]
-    numbers: tuple[int, ...]
     _rows: Any
     _move: Any
 
@@ -54,13 +53,67 @@ class LoopClosure:
         A, b, g = self._rows(q, v)
         return A.reshape(*q.shape[:-1], -1, self.mechanism.nv), b, g
 
+    def closed(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The configurations (..., nq) near q that close the loops, by Newton's method with the least change,
+        and whether they do (...).
+        """
+        zero = np.zeros((*q.shape[:-1], self.mechanism.nv))
+        for _ in range(CORRECTIONS):
+            A, _, g = self.rows(q, zero)
+            step = -(np.linalg.pinv(A, rcond=1e-9) @ g[..., None])[..., 0]
+            q = self._move(q, _limited(step))
+        A, _, g = self.rows(q, zero)
+        return q, _is_closed(A, g)
+
+    def near(self, count: int, rng: np.random.Generator, displacements: np.ndarray
+             ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Random configurations (count, nq), the home moved by displacements (nv,), then closed; and whether
+        these are (count,).
+        """
+        home = np.tile(np.array(_home(self.mechanism), dtype=float), (count, 1))
+        return self.closed(self._move(home, displacements * rng.normal(size=(count, self.mechanism.nv))))
+
+    def random_motions(
+        self, count: int, rng: np.random.Generator, rate: float, displacements: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """At most `count` random q, v and a (..., n) that satisfy the loops, and N (..., nv, f) with A N = 0,
+        whose columns are the f independent motions in units of the displacements.
+
+        rate [1/s], displacements (nv,): as for `LoopClosure.random_states`.
+        """
+        q = np.zeros((0, self.mechanism.nq))
+        for _ in range(TRIES):
+            found, is_closed = self.near(count, rng, displacements)
+            q = np.concatenate([q, found[is_closed]])
+            if len(q) >= count:
+                break
+        A = self.rows(q, np.zeros((len(q), self.mechanism.nv)))[0] * displacements
+        _, s, Vt = np.linalg.svd(A / _sizes(A)[..., None])
+        ranks = (s > REGULAR * s.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
+        rank = int(ranks.max(initial=0))
+        q, Vt = q[ranks == rank][:count], Vt[ranks == rank][:count]
+        N = displacements[:, None] * Vt[:, rank:].swapaxes(-1, -2)
+        u, rates = rng.normal(size=(2, len(q), N.shape[-1], 1))
+        v = rate * (N @ u)[..., 0]
+        A, b, _ = self.rows(q, v)
+        A = A * displacements
+        sizes = _sizes(A)[..., None]
+        along = np.linalg.pinv(A / sizes, rcond=REGULAR) @ (b[..., None] / sizes)
+        return q, v, (displacements[:, None] * along + rate**2 * (N @ rates))[..., 0], N
+
+
+@dataclass(frozen=True)
+class LoopClosure(ClosedLoops):
+    """Hard constraints, and the independent velocities by number."""
+
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+
     def stacked(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[S; A] (..., n + k, nv), each row divided by its size, and these sizes (..., n + k)."""
         S = np.zeros((*A.shape[:-2], len(self.numbers), A.shape[-1]))
         S[..., range(len(self.numbers)), list(self.numbers)] = 1
-        lengths = np.linalg.norm(A, axis=-1)
-        sizes = np.maximum(lengths, SHORTEST * lengths.max(axis=-1, keepdims=True, initial=1e-300))
-        sizes = np.concatenate([S.sum(axis=-1), sizes], axis=-1)
+        sizes = np.concatenate([S.sum(axis=-1), _sizes(A)], axis=-1)
         return np.concatenate([S, A], axis=-2) / sizes[..., None], sizes
 
     def inverse(self, q: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -92,18 +145,6 @@ class LoopClosure:
         right = np.concatenate([rates, b], axis=-1)
         return v, (self.inverse(q, A) @ right[..., None])[..., 0]
 
-    def closed(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The configurations (..., nq) near q that close the loops, by Newton's method with the least change,
-        and whether they do (...).
-        """
-        zero = np.zeros((*q.shape[:-1], self.mechanism.nv))
-        for _ in range(CORRECTIONS):
-            A, _, g = self.rows(q, zero)
-            step = -(np.linalg.pinv(A, rcond=1e-9) @ g[..., None])[..., 0]
-            q = self._move(q, _limited(step))
-        A, _, g = self.rows(q, zero)
-        return q, _is_closed(A, g)
-
     def random_states(
         self, count: int, rng: np.random.Generator, rate: float, displacements: np.ndarray
     ) -> tuple[np.ndarray, ...]:
@@ -115,12 +156,8 @@ class LoopClosure:
         """
         m, n = self.mechanism, len(self.numbers)
         found, many = np.zeros((0, m.nq)), 2 * count + 20
-        for _ in range(20):
-            start = self._move(
-                np.tile(np.array(_home(m), dtype=float), (many, 1)),
-                displacements * rng.normal(size=(many, m.nv)),
-            )
-            q, is_closed = self.closed(start)
+        for _ in range(TRIES):
+            q, is_closed = self.near(many, rng, displacements)
             C, _ = self.stacked(self.rows(q, np.zeros((many, m.nv)))[0])
             s = np.linalg.svd(C, compute_uv=False)
             found = np.concatenate([found, q[is_closed & (s[:, m.nv - 1] > REGULAR * s[:, 0])]])
@@ -154,6 +191,12 @@ class LoopClosure:
             + ", ".join(f"{name} = {x:.4g}" for name, x in zip(self.names, wanted[:n], strict=True))
             + "; give a start nearer to the first sample, smaller steps, or coordinates within its reach"
         )
+
+
+def _sizes(A: np.ndarray) -> np.ndarray:
+    """The lengths (..., k) of the rows of A (..., k, nv), but for those that consist of rounding errors."""
+    lengths = np.linalg.norm(A, axis=-1)
+    return np.maximum(lengths, SHORTEST * lengths.max(axis=-1, keepdims=True, initial=1e-300))
 
 
 def _is_closed(A: np.ndarray, violations: np.ndarray) -> np.ndarray:
@@ -206,6 +249,20 @@ def _loop_closure(same: IdentityKey, names: tuple[str, ...]) -> LoopClosure:
                 "depend on time: leave it out with mechanism.replace(constraints=...)"
             )
 
+    numbers = tuple(index.v.start for index in indices)
+    return LoopClosure(m, *_compiled(same), names, numbers)
+
+
+def closed_loops(m: Mechanism) -> ClosedLoops:
+    """The compiled hard constraints, independent of time, of a mechanism without symbols."""
+    return ClosedLoops(m, *_compiled(IdentityKey(m)))
+
+
+@lru_cache(maxsize=16)
+def _compiled(same: IdentityKey) -> tuple[Any, Any]:
+    """The compiled rows and displacements of `ClosedLoops`."""
+    m = same.mechanism
+
     def rows(q: Any, v: Any) -> Any:
         found = all_velocity_level_rows(m, q, v)
         return found.A, found.b, np.array([0 if x is None else x for x in found.position])
@@ -213,10 +270,7 @@ def _loop_closure(same: IdentityKey, names: tuple[str, ...]) -> LoopClosure:
     def move(q: Any, step: Any) -> Any:
         return integrate_configuration(m.tree, q, step, 1)
 
-    return LoopClosure(
-        m,
-        names,
-        tuple(index.v.start for index in indices),
+    return (
         compile_function(rows, {"q": m.nq, "v": m.nv}),
         compile_function(move, {"q": m.nq, "step": m.nv}),
     )

@@ -159,12 +159,14 @@ def fit_by_simulation(
     check_units: whether to reject angles that are degrees by their magnitude, as of a joint without limits
     that turns by more than 1 rad from one sample to the next.
 
-    Limits of joints that the record stays away from are left out. The intervals are those of the linearised
-    problem without the priors; `known.discretisation` is about the change of each combination by the size of
-    the steps, which they do not cover. Nor do they cover the changes of the times of impacts, at limits or in
-    contacts. Errors of q that are correlated over many samples are partly taken for starts of the windows, so
-    that intervals are too narrow: with the correlation 0.9 from sample to sample, 88 % instead of 95 % of the
-    true values lay in those of records of 201 samples, and 95 % for 401. Give long records for such errors.
+    Limits of joints that the record stays away from are left out. With hard constraints the combinations are
+    those that move the mechanism, such as "friction_left + friction_right" of coupled fingers. The intervals
+    are those of the linearised problem without the priors; `known.discretisation` is about the change of each
+    combination by the size of the steps, which they do not cover. Nor do they cover the changes of the times
+    of impacts, at limits or in contacts. Errors of q that are correlated over many samples are partly taken
+    for starts of the windows, so that intervals are too narrow: with the correlation 0.9 from sample to
+    sample, 88 % instead of 95 % of the true values lay in those of records of 201 samples, and 95 % for 401.
+    Give long records for such errors.
 
     Raises ShapeError and StateError for invalid data, DescriptionError for actuators with states
     (activations, PID controllers), SimulationError where the steps have no exact derivatives,

@@ -1,9 +1,9 @@
 """The combinations of parameters that a record tells, with their intervals, from the residuals' derivatives.
 
 Inertial parameters and the scalars of a joint enter the equations of motion only in the base parameters
-beta = B p of inverse dynamics, so that the derivatives by p are J = J_b B, with the columns J_b of the
-independent parameters. With the standard deviation sigma_j and the autocorrelation time T_j of the residuals
-of the coordinate of a trial j,
+beta = B p of inverse dynamics, with hard constraints of that along their independent motions, so that the
+derivatives by p are J = J_b B, with the columns J_b of the independent parameters. With the standard
+deviation sigma_j and the autocorrelation time T_j of the residuals of the coordinate of a trial j,
     H = sum_j J_j^T J_j,    C = H^-1 (sum_j sigma_j^2 T_j J_j^T J_j) H^-1
 is the covariance of beta; for Huber's loss sigma_j^2 is E psi^2 / (E psi')^2 (Huber 1981, Section 7.6), and
 J_j has no weights of the loss. A direction in which H is singular is not told by the record, and a
@@ -13,11 +13,14 @@ the size of the steps change beta by H^-1 J^T e, without what changes of the sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its statistics load when they are first used
 
+from zwang.api.compilation.closed_loops import closed_loops
+from zwang.constraint.hard import depends_on_time, hard_constraints, is_hard_constraint
 from zwang.identification.base_parameters import (
     BaseParameters,
     random_states,
@@ -38,6 +41,8 @@ from zwang.identification.parameters import INERTIAL_KINDS, Parameter
 from zwang.identification.regressor import compiled_functions
 from zwang.identification.simulation.output_error import Linearisation
 from zwang.identification.simulation.unknowns import SYMBOL, Unknowns
+from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar import is_zero
 
 TOLERANCE = 1e-7  # relative size of the independent part of a column that counts
 SINGULAR = 1e-7  # relative singular value of the scaled derivatives below which a direction is not told
@@ -130,16 +135,39 @@ def _base(unknowns: Unknowns) -> BaseParameters:
     if not regular:
         return _all_independent(own)
     kinds = tuple(dict.fromkeys("inertia" if p.kind in INERTIAL_KINDS else p.kind for p in regular))
-    model = unknowns.model.replace(constraints=())
-    functions = compiled_functions(model, kinds)
+    functions = compiled_functions(unknowns.model.replace(constraints=()), kinds)
     names = [p.name for p in functions.chosen]
     columns = [names.index(p.name) for p in regular]
-    rng = np.random.default_rng(0)
-    Y = functions.regressor(*random_states(model, 20 + 6 * len(columns) // max(model.nv, 1), rng))
-    units = natural_units(model)
-    rows = rows_of_work(Y[..., columns], units.displacements)
-    found = selected_columns(rows, tuple(regular), units, TOLERANCE)
+
+    def regressor(*states: np.ndarray) -> np.ndarray:
+        return functions.regressor(*map(np.ascontiguousarray, states))[..., columns]
+
+    rows = _rows(unknowns.model, regressor, 20 + 6 * len(columns))
+    found = selected_columns(rows, tuple(regular), natural_units(unknowns.model), TOLERANCE)
     return with_independent(found, own)
+
+
+def _rows(m: Mechanism, regressor: Callable[..., np.ndarray], count: int) -> np.ndarray:
+    """Rows (rows, parameters) of a regressor of (q, v, a) at random states, about `count`. Within hard
+    constraints these are the works of the independent motions: a combination that changes the forces of the
+    constraints alone does not change the motion, but for the regularisation of the rows of dry friction,
+    which is no property of the mechanism.
+    """
+    units, rng = natural_units(m), np.random.default_rng(0)
+    if _are_ideal(m):
+        *states, N = closed_loops(m).random_motions(count, rng, units.rate, units.displacements)
+        Y = N.swapaxes(-1, -2) @ regressor(*states)
+        rows = Y.reshape(-1, Y.shape[-1])
+        if 2 * len(rows) > count and rows.any():
+            return rows
+    Y = regressor(*random_states(m, 20 + count // max(m.nv, 1), rng))
+    return rows_of_work(Y, units.displacements)
+
+
+def _are_ideal(m: Mechanism) -> bool:
+    """Whether a mechanism has constraints, and all of them are hard and ideal and independent of time."""
+    acting = [c for c in m.constraints if not is_zero(getattr(c, "active", 1))]
+    return bool(hard_constraints(m)) and all(is_hard_constraint(c) and not depends_on_time(c) for c in acting)
 
 
 def _all_independent(own: list[Parameter]) -> BaseParameters:
