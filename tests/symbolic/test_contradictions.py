@@ -155,3 +155,18 @@ def test_a_pivot_that_vanishes_raises_though_the_velocities_are_independent():
         assert expanded.evaluate(values)[0] == pytest.approx(mass)
     with pytest.raises(SolveError, match=r'divide by zero in this state, .* form="expanded"'):
         short.evaluate(values)
+
+
+def test_a_leg_on_a_free_body_that_is_far_from_closed_at_home_has_one_degree_of_freedom():
+    """Klann's linkage, six bars with redundant rows; the body has six degrees of freedom."""
+    bodies = [zw.Body("body", zw.Free("body"), mass=5, inertia=(1, 1, 1))]
+    for name, parent, position in (
+        ("crank", "body", (0, 0, 0)), ("conn", "crank", (0.26, 0, 0)), ("lower", "body", (-0.53, 0, -0.35)),
+        ("upper", "body", (-0.61, 0, 0.33)), ("leg", "upper", (0.4, 0, 0)),
+    ):  # fmt: skip
+        bodies.append(zw.Body(name, zw.Revolute(name, Y), parent, position, mass=1, inertia=(1, 1, 1)))
+    pins = (
+        zw.Connect("lower pin", ("conn", (0.59, 0, 0)), ("lower", (0.32, 0, 0))),
+        zw.Connect("leg pin", ("conn", (1.02, 0, 0.18)), ("leg", (0.53, 0, 0))),
+    )
+    assert zw.classify(zw.Mechanism("klann", bodies, constraints=pins)).degrees_of_freedom == 6 + 1
