@@ -20,6 +20,7 @@ from zwang.compiler.derivatives.differentiate import jacobian
 from zwang.compiler.runtime.compiled_function import CompiledFunction
 from zwang.compiler.runtime.rollout_kernel import run_steps
 from zwang.constraint.coulomb_friction import coulomb_frictions
+from zwang.constraint.hard import hard_constraints
 from zwang.errors import TraceError
 from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.mechanism.mechanism import Mechanism
@@ -156,7 +157,8 @@ def compiled_jacobian(
     mechanism: Mechanism, settings: tuple[Any, ...], params: Names
 ) -> CompiledFunction | None:
     """The derivatives of (q_dot, v_dot, z_dot) by (q, v, z, u), flattened, as a compiled function; None if
-    the derivative contains loops, or is that of more than LARGEST_EXACT velocities.
+    the derivative contains loops, or is that of hard constraints, of which it is long code, or of more than
+    LARGEST_EXACT velocities.
 
     Arguments and settings are those of `compiled_continuous_dynamics`.
     """
@@ -165,7 +167,7 @@ def compiled_jacobian(
         dynamics = continuous_dynamics(_with(mechanism, params, values), *settings)
         return np.ravel(jacobian(dynamics.derivative(t[0], q, v, z, u)[:-1], [*q, *v, *z, *u]))
 
-    if coulomb_frictions(mechanism) or mechanism.nv > LARGEST_EXACT:
+    if coulomb_frictions(mechanism) or hard_constraints(mechanism) or mechanism.nv > LARGEST_EXACT:
         return None
     try:
         return compile_function(function, {"time": 1, **_sizes(mechanism, params)})
