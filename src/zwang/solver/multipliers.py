@@ -65,6 +65,13 @@ DERIVATIVE_ROUNDING = 1e-12, 1e-4  # or, where they are zero, relative to their 
 SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
 LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
 TOLD_RESIDUAL = 10  # relative to rounding errors; nothing is told by a smaller one
+LEAST_ENTRY = (
+    1e-13,
+    1e-6,
+)  # of a row, relative to the largest of its constraint; smaller ones are rounding errors
+OWN_ENTRY = (
+    3  # relative to the violation of the constraint, which adds as much to an entry, and less than this
+)
 SLIGHT_CHANGE = 0.1  # of the residual of dependent rows in the first pass, relative: fewer forces are found
 CONTRADICTING_DERIVATIVE = 1e-9  # of a residual, relative, above which rows begin to contradict each other
 INCONSISTENT_RESIDUAL = 0.1  # relative residual above which rows contradict each other
@@ -170,11 +177,16 @@ class _Multipliers(NamedTuple):
         It is told as the force that has it in the row with the largest entry there. Rows are scaled so that
         the largest entry of each constraint is 1.
         """
-        A, scales = values_of(self.rows.J), values_of(row_scales(self.rows))
+        rows, scales = self.rows, values_of(row_scales(self.rows))
+        A, violation = values_of(rows.J), scales * values_of(rows.position)
         forces = values_of(self.D) * np.array(residual)
         entries = [max_abs(scales * column) for column in A.T]
         # smaller entries stem from the violation, as those of the base of a loop that leaves its plane by it
-        counts = [y > value_of(dependence_bound(self.rows)) for y in entries]
+        own = {name: max_abs([x for x, n in zip(violation, rows.names, strict=True) if n == name])
+               for name in rows.names}  # fmt: skip
+        bounds = [maximum(self.by_precision(LEAST_ENTRY), OWN_ENTRY * own[name]) for name in rows.names]
+        counts = [max_abs([divide(x, bound) for x, bound in zip(scales * column, bounds, strict=True)]) > 1
+                  for column in A.T]  # fmt: skip
         effects = [where(counted, divide(x, where(counted, y, 1.0)), 0.0)
                    for x, y, counted in zip(A.T @ forces, entries, counts, strict=True)]  # fmt: skip
         largest = max_abs([divide(x, y) for x, y in zip(forces, scales, strict=True)])
