@@ -211,6 +211,8 @@ def test_loops_are_closed_with_the_given_values_held(call, tmp_path):
     np.testing.assert_allclose(drive, [[0.3, 0.3], [2, 2]], atol=1e-12)
     assert np.abs(run.constraint_violation.values[:, 0]).max() < 1e-9
     (tmp_path / "a.nc").unlink()
+    rounded = "--q0 drive=1.0 --q0 first=-0.5591 --q0 second=1.4277 --duration 0.01".split()
+    assert call("simulate", "four_bar", *rounded)[0] == 0
     given = given.replace("drive=0.3", "drive=0.3 --q0 first=3")
     status, _, err = call(*"simulate four_bar --spread 0".split(), *given.split())
     assert status == 1 and "'loop'" in err and not (tmp_path / "a.nc").exists()

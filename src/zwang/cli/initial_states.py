@@ -11,13 +11,11 @@ import numpy as np
 import zwang as zw
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.cli.inputs import parse_pairs
-from zwang.errors import SimulationError
+from zwang.errors import SimulationError, SolveError
 from zwang.mechanism.mechanism import Mechanism
 
 SPREAD = 0.1  # default standard deviation of the random initial states of several worlds
-CONSISTENT = (
-    1e-6  # change [rad, m, rad/s, m/s] by which the assembly of a consistent state changes it at most
-)
+ROUNDED = 1e-4  # change of a named value, relative or of 1 rad, m, rad/s or m/s, that may be its rounding
 
 
 def initial_states(
@@ -58,12 +56,29 @@ def initial_states(
 def _assembled(
     m: Mechanism, q: np.ndarray, v: np.ndarray, positions: Mapping[str, float], speeds: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state (q, v) with its named values, and others for which the hard constraints are satisfied."""
-    near = zw.assemble(m, q, v)
-    changes = zw.difference_configuration(m, near[0], q), near[1] - v
-    if max(np.abs(change).max(initial=0.0) for change in changes) <= CONSISTENT:
-        return near
-    return zw.assemble(m, q, v, positions=positions, speeds=speeds)
+    """The state (q, v) with its named values, and others for which the hard constraints are satisfied.
+
+    Named values that contradict each other by rounding may change by as much. Elements of quaternions cannot
+    be held. Raises SolveError where the constraints contradict the named values.
+    """
+    free = {name for j in m.joints if j.joint.nq == j.joint.nv for name in m.coordinate_names[j.q]}
+    held = {name: x for name, x in positions.items() if name in free}
+    contradiction = None
+    try:
+        found = zw.assemble(m, q, v, positions=held, speeds=speeds)
+    except SolveError as error:
+        contradiction, found = error, zw.assemble(m, q, v)
+    for names, values, named in zip(
+        (m.coordinate_names, m.speed_names), found, (positions, speeds), strict=True
+    ):
+        for name, x in named.items():
+            value = float(values[names.index(name)])
+            if abs(value - x) > ROUNDED * max(1.0, abs(x)):
+                raise contradiction or SolveError(
+                    f"{name} is {x:g}, and {value:g} where the hard constraints are satisfied; elements of "
+                    "quaternions cannot be held: give other values of this joint"
+                )
+    return found
 
 
 def displaced_configurations(

@@ -1,4 +1,4 @@
-"""What the arguments of several commands denote: models, recordings, output files and name=value pairs."""
+"""What the arguments of several commands denote: models, numbers of worlds and name=value pairs."""
 
 from __future__ import annotations
 

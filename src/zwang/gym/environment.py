@@ -143,11 +143,12 @@ class Environment:
     @property
     def action_space(self) -> spaces.Box:
         """The space of one action: the control ranges of the inputs in single precision, as Gymnasium has it;
-        without inputs all generalised forces. Bounds that differ between worlds or episodes are infinite, and
-        the simulation limits the controls.
+        without inputs all generalised forces. Bounds that may differ between worlds or episodes, by symbols
+        that are arrays in `params`, or by any symbols beside `random_parameters`, are infinite; the
+        simulation limits the controls.
         """
-        fixed = {} if self.random_parameters else self.params or {}
-        m = self.mechanism.subs({name: float(x) for name, x in fixed.items() if np.ndim(x) == 0})
+        given: Mapping[Any, Any] = {} if self.random_parameters else self.params or {}
+        m = self.mechanism.subs({name: float(x) for name, x in given.items() if np.ndim(x) == 0})
         ranges = {f.name: f.control_range for f in m.forces if isinstance(f, Motor | Actuator)}
         names = control_names(m)
         bounds = np.array([ranges.get(name) or (-np.inf, np.inf) for name in names]).reshape(len(names), 2)

@@ -146,7 +146,7 @@ class _Multipliers(NamedTuple):
         """The number for double or for single precision."""
         return by_precision(self.scale, *numbers)
 
-    def slow_forces(self, s: _MultiplierState) -> tuple[Any, Any, Any]:
+    def slow_forces(self, s: _MultiplierState, ratio: Any) -> tuple[Any, Any, Any]:
         """Of the forces that converge slowly: whether they act on a coordinate, whether they do not because
         their rows depend on others but for a violation, and whether rounding errors are all that is left. The
         residual that is left tells them.
@@ -156,7 +156,7 @@ class _Multipliers(NamedTuple):
         act = logical_and(slow > self.by_precision(SLOW_RESIDUAL), effect >= LEAST_EFFECT)
         within_violation = effect <= value_of(dependence_bound(self.rows))
         # the iterations have hardly begun to find these forces
-        slight = max_abs(self.D * self.change(s)) <= SLIGHT_CHANGE * max_abs(self.D * s.residual)
+        slight = max_abs(self.D * self.change(s, ratio)) <= SLIGHT_CHANGE * max_abs(self.D * s.residual)
         rounds = slow <= TOLD_RESIDUAL * self.by_precision(ROUNDING)
         told = logical_and(slight, logical_not(rounds))
         dependent = logical_and(logical_and(told, within_violation), logical_not(act))
@@ -194,18 +194,18 @@ class _Multipliers(NamedTuple):
         slow = divide(max_abs(forces), where(size > 0, size, 1.0))
         return slow, divide(left, where(largest > 0, largest, 1.0))
 
-    def change(self, s: _MultiplierState) -> np.ndarray:
+    def change(self, s: _MultiplierState, ratio: Any) -> np.ndarray:
         """By how much all iterations have changed the residual of forces that converge slowly (k,): each one
-        by the same.
+        in proportion to its D, the last one with ratio D.
         """
-        return s.weight * (self.rows.J @ s.step)
+        return divide(s.weight, ratio) * (self.rows.J @ s.step)
 
-    def without_remainder(self, s: _MultiplierState) -> tuple[_MultiplierState, np.ndarray]:
+    def without_remainder(self, s: _MultiplierState, ratio: Any) -> tuple[_MultiplierState, np.ndarray]:
         """The initial state, after the iterations of this one, and the remainder by which dependent rows
         contradict the others: the residual without the forces that converge slowly.
         """
         A, a = self.rows.J, np.array(self.problem.a_free)
-        remainder = s.residual - self.change(s)
+        remainder = s.residual - self.change(s, ratio)
         residual = A @ a - self.rows.aref - remainder
         fresh = s._replace(a=a, force=0 * residual, residual=residual, weight=0.0, largest_change=0.0)
         return fresh, remainder
@@ -215,7 +215,7 @@ class _Passes(NamedTuple):
     """The state between passes with a rho of their own each. number: of the next one: `FIRST_PASS`; where it
     has not converged, 0 with the first rho again and further iterations, or, where the forces that converge
     slowly act on a coordinate, those from 1 with a smaller rho, and `PASSES` with the first rho again; the
-    number after it means the end. ratio: of its D to the first. end: the iteration at which it ends.
+    number after it means the end. After a pass that tells of dependent rows, `FIRST_PASS` follows again. ratio: of its D to the first. end: the iteration at which it ends.
     remainder (k,): by which dependent rows contradict the others, and which is therefore left of them.
     """
 
@@ -237,17 +237,22 @@ class _Passes(NamedTuple):
         s = while_loop(unfinished, m.iteration(self.ratio), start)
         # derivatives that have converged before the last pass take more iterations to show it again
         s = s._replace(done=logical_or(s.done, logical_and(is_last, self.state.done)))
-        is_slow = logical_and(is_first, logical_not(s.done))
-        acts, dependent, rounds = cond(is_slow, lambda: m.slow_forces(s), lambda: (False, False, False))
+        may_end = logical_or(is_last, equal(self.number, 0))
+        is_slow = logical_not(logical_or(may_end, s.done))
+        acts, dependent, rounds = cond(
+            is_slow, lambda: m.slow_forces(s, self.ratio), lambda: (False, False, False)
+        )
+        rounds = logical_and(rounds, is_first)
         s = s._replace(done=logical_or(s.done, rounds), stagnated=logical_or(s.stagnated, rounds))
         dependent = logical_and(dependent, s.iterations < SOFT_ITERATIONS)
-        s, more = cond(dependent, lambda: m.without_remainder(s), lambda: (s, 0 * self.remainder))
-        ends = logical_or(logical_or(is_last, equal(self.number, 0)), logical_and(is_first, s.done))
+        s, more = cond(dependent, lambda: m.without_remainder(s, self.ratio), lambda: (s, 0 * self.remainder))
+        ends = logical_or(may_end, logical_and(is_first, s.done))
         number = where(s.done, 1.0 * PASSES, self.number + 1)
-        number = where(is_slow, where(acts, 1.0, where(dependent, 1.0 * FIRST_PASS, 0.0)), number)
+        number = where(logical_and(is_first, is_slow), where(acts, 1.0, 0.0), number)
+        number = where(dependent, 1.0 * FIRST_PASS, number)
         returns = logical_and(equal(number, PASSES), logical_not(ends))
         smaller = divide(where(is_first, 1.0, self.ratio), m.by_precision(REDUCTION))
-        constant = logical_or(returns, logical_and(is_slow, logical_not(acts)))
+        constant = logical_or(returns, logical_or(dependent, equal(number, 0)))
         further = s.iterations + where(returns, 1.0 * LAST_ITERATIONS, 1.0 * ITERATIONS)
         return _Passes(
             s,
