@@ -215,8 +215,9 @@ class _Passes(NamedTuple):
     """The state between passes with a rho of their own each. number: of the next one: `FIRST_PASS`; where it
     has not converged, 0 with the first rho again and further iterations, or, where the forces that converge
     slowly act on a coordinate, those from 1 with a smaller rho, and `PASSES` with the first rho again; the
-    number after it means the end. After a pass that tells of dependent rows, `FIRST_PASS` follows again. ratio: of its D to the first. end: the iteration at which it ends.
-    remainder (k,): by which dependent rows contradict the others, and which is therefore left of them.
+    number after it means the end. After a pass that tells of dependent rows, `FIRST_PASS` follows again.
+    ratio: of its D to the first. end: the iteration at which it ends. remainder (k,): by which dependent rows
+    contradict the others, and which is therefore left of them.
     """
 
     state: _MultiplierState
