@@ -185,8 +185,8 @@ class _Multipliers(NamedTuple):
         own = {name: max_abs([x for x, n in zip(violation, rows.names, strict=True) if n == name])
                for name in rows.names}  # fmt: skip
         bounds = [maximum(self.by_precision(LEAST_ENTRY), OWN_ENTRY * own[name]) for name in rows.names]
-        counts = [max_abs([divide(x, bound) for x, bound in zip(scales * column, bounds, strict=True)]) > 1
-                  for column in A.T]  # fmt: skip
+        weights = np.array([divide(x, bound) for x, bound in zip(scales, bounds, strict=True)])
+        counts = [max_abs(weights * column) > 1 for column in A.T]
         effects = [where(counted, divide(x, where(counted, y, 1.0)), 0.0)
                    for x, y, counted in zip(A.T @ forces, entries, counts, strict=True)]  # fmt: skip
         largest = max_abs([divide(x, y) for x, y in zip(forces, scales, strict=True)])
