@@ -143,10 +143,8 @@ def identify(
     with their names before anything is fitted.
     """
     check_output_files({"--report": (report, PAGES)})
-    of_forces = {
-        "--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
-        "--estimator": None if estimator == "weighted" else estimator,
-    }  # fmt: skip
+    of_forces = {"--cutoff": cutoff, "--stribeck": stribeck, "--motor": motor, "--independent": independent,
+                 "--estimator": None if estimator == "weighted" else estimator}  # fmt: skip
     settings = {"step": step, "integrator": integrator, "window": window, "starts": starts,
                 "interpolation": interpolation}  # fmt: skip
     of_simulation: dict[str, Any] = {name: x for name, x in settings.items() if x is not None}

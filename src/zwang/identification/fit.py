@@ -247,8 +247,7 @@ def fit(
         known, beta, root = _with_weighed(known, found, found.pi, weighed)
     lower, upper = _bounds_of(base.parameters, bounds or {}, consistent)
     if consistent == "lmi":
-        bounded = (lower, upper)
-        pi, converged = parameters_by_lmi(known, beta, root, model, bounded)
+        pi, converged = parameters_by_lmi(known, beta, root, model, (lower, upper))
     elif consistent:
         result = consistent_parameters(known, beta, root, model, (lower, upper))
         pi, converged = result.pi, result.converged

@@ -188,8 +188,7 @@ def fit_by_simulation(
     record = RecordedTrials.checked(unknowns.model, model, time, q, control, v, held, check_units)
     options = unknowns.model.options
     away = frozenset(j.name for j in unknowns.model.joints if _is_away(j, record.q))
-    given_step = None if step is None else validation.real(step, "step", "positive")
-    h = record.step(given_step, options.timestep)
+    h = record.step(None if step is None else validation.real(step, "step", "positive"), options.timestep)
     simulator = _simulator(key, away, h, integrator or options.integrator)
     deviations = record.deviations(model, deviation)
     prior = _prior(unknowns, spread, dict(pairs_of(bounds or {}, "bounds")))
