@@ -151,3 +151,68 @@ def test_wrong_arguments_are_refused(arguments, error, text):
 def test_an_unknown_place_of_the_normal_is_refused():
     with pytest.raises(ArgumentError, match="'first' or 'last'"):
         zw.solve_contact(np.eye(3), np.zeros(3), 0.5, normal="middle")
+
+
+def geared_arm(mu, height):
+    """An arm whose tip touches a floor of this height, and whose elbow turns a wheel by a hard coupling."""
+    surface = zw.Surface(friction=(mu, 0.005, 1e-4))
+    tip = zw.Sphere(radius=0.05, position=(0.3, 0, 0), surface=surface)
+    link = {"mass": 1, "com": (0.15, 0, 0), "inertia": (0.002, 0.01, 0.01)}
+    bodies = [
+        zw.Body("base", zw.Revolute("base", axis=(0, 0, 1)), mass=1, inertia=(0.01, 0.01, 0.01)),
+        zw.Body("upper", zw.Revolute("shoulder", axis=(0, 1, 0)), "base", **link),
+        zw.Body("lower", zw.Revolute("elbow", axis=(0, 1, 0)), "upper", (0.3, 0, 0), geometry=[tip], **link),
+        zw.Body("wheel", zw.Revolute("wheel", axis=(0, 1, 0)), "base", mass=0.2, inertia=(0.001,) * 3),
+    ]
+    return zw.Mechanism(
+        "arm", bodies, geometry=[zw.Plane(position=(0, 0, height), surface=surface)],
+        constraints=[zw.JointCoupling("gear", "wheel", "elbow", coefficients=(0, 5.0))],
+        options=zw.Options(cone="elliptic"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mu", [0.7, 1.5])
+def test_soft_cones_beside_a_hard_row_are_those_of_the_problem_without_it(mu, count=2000):
+    """Coordinate reduction leaves a problem with soft rows alone, which Newton's method solves."""
+    rng, z = np.random.default_rng(0), zw.scalar.symbol("z")
+    q, v = rng.normal(size=(count, 3)), 0.5 * rng.normal(size=(count, 3))
+    height = (
+        -0.3 * np.sin(q[:, 1]) - 0.3 * np.sin(q[:, 1] + q[:, 2]) - 0.049
+    )  # 1 mm above the tip's lowest point
+    start = [np.column_stack([x, 5 * x[:, 2]]) for x in (q, v)]
+    found = []
+    for reduction in (False, True):
+        worlds = zw.Worlds(geared_arm(mu, z), count, step=1e-3, params={"z": height},
+                           coordinate_reduction=reduction)  # fmt: skip
+        worlds.set(q=start[0], v=start[1])
+        worlds.step()
+        assert not worlds.failed.any()
+        found.append(np.array(worlds.v))
+    assert np.abs(found[0] - found[1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.5])
+def test_soft_and_hard_cones_of_one_body_satisfy_their_laws(mu):
+    """A soft cone: w = J a - aref + R f lies in the dual cone, and f^T w = 0; a hard one: Coulomb's law."""
+    hard, soft = [zw.Surface(friction=(mu, 0, 0), hard=x, priority=int(x)) for x in (True, False)]
+    places = ((0.2, 0, 0), hard), ((-0.2, 0.1, 0), soft), ((-0.2, -0.1, 0), soft)
+    geometry = [zw.Sphere(radius=0.05, position=p, surface=s) for p, s in places]
+    body = zw.Body("body", zw.Free("body"), mass=1, inertia=(0.02, 0.03, 0.04), geometry=geometry)
+    m = zw.Mechanism("tripod", [body], geometry=[zw.Plane(surface=soft)], options=zw.Options(cone="elliptic"))
+    rng, slid = np.random.default_rng(1), 0
+    for _ in range(40):
+        v = rng.normal(size=6) * [1, 1, 0.3, 1, 1, 1]
+        found = zw.constrained_dynamics(m, [0, 0, 0.0495, 1, 0, 0, 0], v, np.zeros(6))
+        assert found.converged
+        for cone in found.rows.cones:
+            own = slice(cone.start, cone.stop)
+            f, rows = found.force[own], found.rows
+            w = rows.J[own] @ found.acceleration - rows.aref[own] + rows.R[own] * f
+            size, slip = np.abs(w).max() + 9.81, np.linalg.norm(w[1:])
+            slid += slip > 1e-3
+            assert np.linalg.norm(f[1:]) <= mu * f[0] + 1e-9
+            w_n = w[0] - (0 if rows.hard[cone.start] else mu * slip)
+            assert w_n > -1e-9 * size and abs(f[0] * w_n) < 1e-8 * size
+            # maximum dissipation
+            assert abs(f[1:] @ w[1:] + mu * f[0] * slip) < 1e-8 * size
+    assert slid > 10

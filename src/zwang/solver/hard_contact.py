@@ -11,6 +11,9 @@ coefficient: masses and coefficients may differ by many orders of magnitude. Wit
     f = P(f, z),   z = f - r c,    P_n = clip(z_n, lower, upper),    P_t = z_t min(1, m P_n / |z_t|)
 
 and a semismooth Newton method solves it (Alart, Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353).
+Soft cones have the law of a convex problem: f is in the cone, c in its dual, and f^T c = 0. There P is the
+point of the cone nearest to z.
+
 Redundant rows make G singular. So each outer iteration k solves the problem with G + eta and g - eta f_k, the
 proximal point method (Rockafellar, Math. Oper. Res. 1 (1976) 97), and eta tends to zero; the part of the
 forces that G does not determine stays where it was. Newton's method solves such a problem with r = eta^-1/2,
@@ -67,8 +70,8 @@ class ContactProblem(NamedTuple):
     Delassus matrix, with the regularisation of soft rows on its diagonal, and free acceleration. coupled
     (capacity, capacity): 1 where a block of G is not zero, else 0. Of each block (capacity,): lower and upper
     bound of the force of its first row, the normal; disc, the slope m if its other rows are tangential rows
-    of a cone, or 0 if they are unused; associated, 1 for a soft cone, whose law is that of a convex problem,
-    or 0 for Coulomb's law.
+    of a cone, or 0 if they are unused; soft, 1 for a soft cone, or 0 for Coulomb's law; None if no cone is
+    soft.
     """
 
     count: Any
@@ -79,7 +82,7 @@ class ContactProblem(NamedTuple):
     lower: MutableArray
     upper: MutableArray
     disc: MutableArray
-    associated: MutableArray
+    soft: MutableArray | None = None
 
     @property
     def capacity(self) -> int:
@@ -254,10 +257,10 @@ def _iterate(p: ContactProblem, s: _State) -> _State:
 def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
     """Forces after a step of Newton's method on F = f - P(f, z) with G + eta and g - eta centre.
 
-    With B = dP/dz and H = dc'/dc (see `contact_law`), F' = 1 - B (1 - r H (G + eta)).
+    With B = dP/dz (see `contact_law`), F' = 1 - B (1 - r (G + eta)).
     """
 
-    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
+    def law(k: Any) -> tuple[list[Any], list[list[Any]]]:
         return contact_law(p, k, s.f, s.c, s.eta, s.centre)
 
     d, _ = solve_block_lu(p.count, p.width, *linear_system(p, _step_length(s.eta), s.eta, law))
@@ -269,15 +272,15 @@ def _newton_step(p: ContactProblem, s: _State) -> MutableArray:
 
 
 def linear_system(
-    p: ContactProblem, r: Any, eta: Any, law: Callable[[Any], tuple[list[Any], Any, Any]]
+    p: ContactProblem, r: Any, eta: Any, law: Callable[[Any], tuple[list[Any], Any]]
 ) -> tuple[MutableArray, MutableArray, MutableArray]:
-    """The matrix 1 - B + r B H (G + eta), its blocks that are not zero, and the right-hand side; law(k):
-    right-hand side, B and B H of block k.
+    """The matrix 1 - B + r B (G + eta), its blocks that are not zero, and the right-hand side; law(k):
+    right-hand side and B of block k.
     """
     w, n = p.width, p.width * p.capacity
 
     def row(I: Any, carry: Any) -> Any:
-        residual, B, slope = law(I)
+        residual, B = law(I)
         A, coupled, right = carry
         right = p.with_block(right, I, residual)
 
@@ -289,7 +292,7 @@ def linear_system(
             G = [[p.G[w * I + k, w * J + j] for j in range(w)] for k in range(w)]
             for i in range(w):
                 for j in range(w):
-                    A = A.set((w * I + i, w * J + j), r * sum(slope[i][k] * G[k][j] for k in range(w)))
+                    A = A.set((w * I + i, w * J + j), r * sum(B[i][k] * G[k][j] for k in range(w)))
             return A, coupled.set((I, J), 1.0)
 
         def zero(J: Any, carry: Any) -> Any:
@@ -302,7 +305,7 @@ def linear_system(
         A, coupled = fori_loop(0, p.count, column, (A, coupled))
         for i in range(w):
             for j in range(w):
-                diagonal = (1 if i == j else 0) - B[i][j] + r * eta * slope[i][j]
+                diagonal = (1 if i == j else 0) - B[i][j] + r * eta * B[i][j]
                 A = A.set((w * I + i, w * I + j), A[w * I + i, w * I + j] + diagonal)
         return A, coupled.set((I, I), 1.0), right
 
@@ -321,21 +324,13 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
     """
     w = p.width
 
-    def law(k: Any) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-        _, B, slope = contact_law(p, k, found.f, found.c, 0.0, None)
+    def law(k: Any) -> tuple[list[Any], list[list[Any]]]:
+        _, B = contact_law(p, k, found.f, found.c, 0.0, None)
         direction = p.block(slip, k)
         size = norm(direction[1:])
-        sliding = slides[k] > 0
-        column = [1.0, *(-p.disc[k] * x / where(size > 0, size, 1.0) for x in direction[1:])]
-        chosen = [
-            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
-            for i, row in enumerate(B)
-        ]
-        forced = [
-            [where(sliding, column[i] if j == 0 else 0.0, x) for j, x in enumerate(row)]
-            for i, row in enumerate(slope)
-        ]
-        return [0.0] * w, chosen, forced
+        sliding = [1.0, *(-p.disc[k] * x / where(size > 0, size, 1.0) for x in direction[1:])]
+        columns = [[x, *(0.0 for _ in direction[1:])] for x in sliding]
+        return [0.0] * w, [_chosen(slides[k] > 0, a, b) for a, b in zip(columns, B, strict=True)]
 
     def evaluate() -> Any:
         eta = by_precision(found.error, *REDUNDANT_ETA)
@@ -348,35 +343,78 @@ def is_undetermined(p: ContactProblem, found: ContactForces, slip: MutableArray,
 
 def contact_law(
     p: ContactProblem, k: Any, f: MutableArray, c: MutableArray, eta: Any, centre: MutableArray | None
-) -> tuple[list[Any], list[list[Any]], list[list[Any]]]:
-    """P(f, z) - f of block k, without cancellation, the derivative B = dP/dz, and B H.
+) -> tuple[list[Any], list[list[Any]]]:
+    """P(f, z) - f of block k, without cancellation, and the derivative B = dP/dz.
 
-    A soft cone obeys the convex law: c_n is replaced by c'_n = c_n - m |c_t|, with H = dc'/dc. centre None:
-    the problem without eta, with r = 1.
+    centre None: the problem without eta, with r = 1.
     """
-    w, x, y = p.width, p.block(f, k), p.block(c, k)
+    x, y = p.block(f, k), p.block(c, k)
     if centre is not None:
         y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
-    slip = norm(y[1:])
-    direction = [p.associated[k] * p.disc[k] * a / where(slip > 0, slip, 1.0) for a in y[1:]]
     r = 1.0 if centre is None else _step_length(eta)
-    c_n = y[0] - p.associated[k] * p.disc[k] * slip
-    z_n = x[0] - r * c_n
-    z_t = [a - r * b for a, b in zip(x[1:], y[1:], strict=True)]
+    step = [r * a for a in y]
+    z = [a - b for a, b in zip(x, step, strict=True)]
+    size = norm(z[1:])
+    direction = [a / where(size > 0, size, 1.0) for a in z[1:]]
+    change, B = _coulomb_law(p, k, x, step, z, size, direction)
+    if p.soft is None:
+        return change, B
+    is_soft = p.soft[k] > 0
+    convex, convex_B = _convex_law(p.disc[k], x, step, z, size, direction)
+    rows = zip(convex_B, B, strict=True)
+    return _chosen(is_soft, convex, change), [_chosen(is_soft, a, b) for a, b in rows]
+
+
+def _coulomb_law(
+    p: ContactProblem, k: Any, x: list[Any], step: list[Any], z: list[Any], size: Any, direction: list[Any]
+) -> tuple[list[Any], list[list[Any]]]:
+    """P - x and B of a row between its bounds, and of Coulomb's law; z = x - step, with its tangential part's
+    size and direction.
+    """
     # normal: between its bounds; tangential: in the disc of radius m P_n
-    normal = clip(z_n, p.lower[k], p.upper[k])
-    free = where(logical_and(p.lower[k] < z_n, z_n < p.upper[k]), 1.0, 0.0)
-    size, radius = norm(z_t), p.disc[k] * normal
+    normal = clip(z[0], p.lower[k], p.upper[k])
+    free = where(logical_and(p.lower[k] < z[0], z[0] < p.upper[k]), 1.0, 0.0)
+    radius = p.disc[k] * normal
     slides = size >= radius
-    safe = where(size > 0, size, 1.0)
-    scale, t = where(slides, radius / safe, 1.0), [a / safe for a in z_t]
-    B: list[list[Any]] = [[free, *([0.0] * (w - 1))]]
-    for i in range(w - 1):
-        across = [(1.0 if i == j else 0.0) - where(slides, t[i] * t[j], 0.0) for j in range(w - 1)]
-        B.append([where(slides, p.disc[k] * free * t[i], 0.0), *(scale * a for a in across)])
-    slope = [[b[0], *(b[j + 1] - b[0] * direction[j] for j in range(w - 1))] for b in B]
-    tangential = [where(slides, scale * z - a, -r * b) for z, a, b in zip(z_t, x[1:], y[1:], strict=True)]
-    return [where(free > 0, -r * c_n, normal - x[0]), *tangential], B, slope
+    scale = where(slides, radius / where(size > 0, size, 1.0), 1.0)
+    B: list[list[Any]] = [[free, *(0.0 for _ in direction)]]
+    for t, unit in zip(direction, _unit_rows(len(direction)), strict=True):
+        across = [one - where(slides, t * u, 0.0) for one, u in zip(unit, direction, strict=True)]
+        B.append([where(slides, p.disc[k] * free * t, 0.0), *(scale * a for a in across)])
+    tangential = [where(slides, scale * c - a, -b) for a, b, c in zip(x[1:], step[1:], z[1:], strict=True)]
+    return [where(free > 0, -step[0], normal - x[0]), *tangential], B
+
+
+def _convex_law(
+    m: Any, x: list[Any], step: list[Any], z: list[Any], size: Any, direction: list[Any]
+) -> tuple[list[Any], list[list[Any]]]:
+    """P - x and B of a soft cone, as `_coulomb_law` has them: P is the point of the cone nearest to z."""
+    inside, in_polar = size <= m * z[0], m * size <= -z[0]
+    # on the surface P = (P_n, m P_n t), with P_n = (z_n + m |z_t|) / (1 + m^2)
+    share = 1 / (1 + m * m)
+    rise = share * (m * (size - m * x[0]) - step[0])
+    radius = m * (x[0] + rise)
+    surface = [rise, *(radius * t - a for t, a in zip(direction, x[1:], strict=True))]
+    change = [where(inside, -b, where(in_polar, -a, c)) for a, b, c in zip(x, step, surface, strict=True)]
+    along, turn = [1.0, *(m * t for t in direction)], radius / where(size > 0, size, 1.0)
+    B = []
+    for i, unit in enumerate(_unit_rows(len(x))):
+        own = [share * along[i] * a for a in along]
+        if i > 0:
+            others = zip(own[1:], unit[1:], direction, strict=True)
+            own[1:] = [a + turn * (one - direction[i - 1] * t) for a, one, t in others]
+        B.append([where(inside, one, where(in_polar, 0.0, a)) for one, a in zip(unit, own, strict=True)])
+    return change, B
+
+
+def _unit_rows(n: int) -> list[list[float]]:
+    """The rows of the identity (n, n)."""
+    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+
+
+def _chosen(condition: Any, then: list[Any], otherwise: list[Any]) -> list[Any]:
+    """The values of one list or of the other."""
+    return [where(condition, a, b) for a, b in zip(then, otherwise, strict=True)]
 
 
 def _error(
@@ -389,14 +427,15 @@ def _error(
     r = 1.0 if centre is None else _step_length(eta)
 
     def add(k: Any, total: Any) -> Any:
-        (normal, *tangential), B, _ = contact_law(p, k, f, c, eta, centre)
+        (normal, *tangential), B = contact_law(p, k, f, c, eta, centre)
         size_n, *others = p.block(sizes, k)
         size_t = reduce(maximum, others, 0.0)
         # a sliding contact has the friction of its normal force, and a soft cone the normal of its slip
-        coupling = sum((absolute(row[0]) for row in B[1:]), start=0.0)
-        all_n = size_n + p.associated[k] * p.disc[k] * size_t
-        errors = [normal / (r * maximum(all_n, SMALLEST_SCALE))]
-        scale = 1 / (r * maximum(size_t + coupling * size_n, SMALLEST_SCALE))
+        coupling_n, coupling_t = [
+            sum((absolute(x) for x in own), start=0.0) for own in (B[0][1:], [row[0] for row in B[1:]])
+        ]
+        errors = [normal / (r * maximum(size_n + coupling_n * size_t, SMALLEST_SCALE))]
+        scale = 1 / (r * maximum(size_t + coupling_t * size_n, SMALLEST_SCALE))
         errors += [scale * x for x in tangential]
         return total + sum(x * x for x in errors)
 
@@ -411,7 +450,7 @@ def contact_law_residuals(p: ContactProblem, f: MutableArray) -> tuple[Any, Any,
     c, sizes = p.residual(f, empty(n), empty(n))
 
     def add(k: Any, largest: Any) -> Any:
-        (normal, *tangential), _, _ = contact_law(p, k, f, c, 0.0, None)
+        (normal, *tangential), _ = contact_law(p, k, f, c, 0.0, None)
         x, scale = p.block(f, k), 1 / maximum(p.size(sizes, k), SMALLEST_SCALE)
         beyond = norm(x[1:]) - p.disc[k] * maximum(x[0], 0.0)
         found = absolute(normal), beyond, norm(tangential)

@@ -1,10 +1,10 @@
 """The derivatives of the forces of hard contacts, by the implicit function theorem on their contact law.
 
 At a solution f = P(f, z) with z = f - c and c = G f + g, see `hard_contact`. With the status of every block
-at the solution (open, sticking or sliding; a bound that is reached), and B = dP/dz, H = dc'/dc, the
-derivatives are those of a linear problem,
+at the solution (open, sticking or sliding; a bound that is reached), and B = dP/dz, the derivatives are those
+of a linear problem,
 
-    (1 - B + B H G) df = -B H (dG f + dg) + dP of the bounds
+    (1 - B + B G) df = -B (dG f + dg) + dP of the bounds
 
 B contains the turning of the friction of a contact that slides: across the slip c_t it is
 df_t = -f_n / |c_t| dc_t. Redundant contacts make G singular; then the change of the forces is that of the
@@ -55,9 +55,9 @@ def _force_rates(rates: tuple[MutableArray, ...], p: ContactProblem, f: Any, c: 
     dc, lower, upper = rates
 
     def right(k: Any) -> list[Any]:
-        _, _, slope = contact_law(p, k, f, c, 0.0, None)
+        _, B = contact_law(p, k, f, c, 0.0, None)
         z_n, change = f[p.width * k] - c[p.width * k], p.block(dc, k)
-        out = [-sum(x * y for x, y in zip(row, change, strict=True)) for row in slope]
+        out = [-sum(x * y for x, y in zip(row, change, strict=True)) for row in B]
         bound = where(z_n <= p.lower[k], lower[k], where(z_n >= p.upper[k], upper[k], 0.0))
         return [out[0] + bound, *out[1:]]
 
@@ -69,18 +69,18 @@ def _force_rates(rates: tuple[MutableArray, ...], p: ContactProblem, f: Any, c: 
 def _proximal_solution(
     p: ContactProblem, f: MutableArray, c: MutableArray, load: MutableArray, start: MutableArray, most: int
 ) -> MutableArray:
-    """x (n,) of (1 - B + B H G) x = load by the proximal point method from `start`: with G + eta and the
-    load + eta B H x_k, until x does not change any more.
+    """x (n,) of (1 - B + B G) x = load by the proximal point method from `start`: with G + eta and the
+    load + eta B x_k, until x does not change any more.
     """
 
     def iterate(s: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         x, load, _, iterations = s
 
-        def law(k: Any) -> tuple[list[Any], Any, Any]:
-            _, B, slope = contact_law(p, k, f, c, 0.0, None)
+        def law(k: Any) -> tuple[list[Any], Any]:
+            _, B = contact_law(p, k, f, c, 0.0, None)
             own = p.block(x, k)
-            pull = [ETA * sum(a * b for a, b in zip(row, own, strict=True)) for row in slope]
-            return [a + b for a, b in zip(p.block(load, k), pull, strict=True)], B, slope
+            pull = [ETA * sum(a * b for a, b in zip(row, own, strict=True)) for row in B]
+            return [a + b for a, b in zip(p.block(load, k), pull, strict=True)], B
 
         y, _ = solve_block_lu(p.count, p.width, *linear_system(p, 1.0, ETA, law))
         largest = _largest(p, lambda i: y[i])

@@ -58,7 +58,7 @@ class _GatheredRows(NamedTuple):
     count: the number of blocks of this world, and of the arrays' blocks. J (capacity width, nx): by the nv
     velocities and the spatial velocities of links. aref, R, slip, friction, number (capacity width,): of each
     row; slip: -aref without Jdot v of hard cones, else 0; friction as for `scaled_problem`; number among all
-    rows, -1 for unused rows. lower, upper, disc, associated (capacity,): as in `ContactProblem`.
+    rows, -1 for unused rows. lower, upper, disc, soft (capacity,): as in `ContactProblem`.
     """
 
     count: Any
@@ -71,7 +71,7 @@ class _GatheredRows(NamedTuple):
     lower: MutableArray
     upper: MutableArray
     disc: MutableArray
-    associated: MutableArray
+    soft: MutableArray
 
 
 class _GatheredProblem(NamedTuple):
@@ -157,10 +157,16 @@ def _gathered_problem(problem: GaussProblem, rows: Rows, step: StepForm | None =
     G = delassus_matrix(X, M.reciprocals, count, X.shape[0], width, lambda i: gathered.R[i], coupled)
     p = ContactProblem(
         count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
-        gathered.associated,
+        gathered.soft if _any_soft_cone(rows) else None,
     )  # fmt: skip
     p, scale = scaled_problem(p, gathered.friction)
     return _GatheredProblem(p, gathered, M, X, scale, count * width)
+
+
+def _any_soft_cone(rows: Rows) -> bool:
+    """Whether the law of a cone is that of a convex problem."""
+    own = any(not rows.hard[cone.start] for cone in rows.cones)
+    return own or any("cone" in group.kinds and not group.hard for group in rows.row_groups)
 
 
 def _largest_block(rows: Rows) -> int:
@@ -242,7 +248,7 @@ def _appended(
         for c, column in enumerate(block.columns if used else ()):
             position = (first + j) * nx + 1.0 * column
             J = J.scatter(position, J.gather(position) + own[i, c])
-    for name, x in zip(("lower", "upper", "disc", "associated"), law, strict=True):
+    for name, x in zip(("lower", "upper", "disc", "soft"), law, strict=True):
         values[name] = values[name].scatter(gathered.count, x)
     return _GatheredRows(**{**values, "J": J, "count": gathered.count + 1.0})
 
@@ -254,7 +260,7 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
     def fill(k: Any, gathered: _GatheredRows) -> _GatheredRows:
         used = 1.0 * k < gathered.count
         values = gathered._asdict()
-        for name in ("lower", "upper", "disc", "associated"):
+        for name in ("lower", "upper", "disc", "soft"):
             values[name] = values[name].set(k, where(used, values[name][k], 0.0))
         for j in range(width):
             i = width * k + j
@@ -346,7 +352,7 @@ def _sliding(p: ContactProblem, problem: _GatheredProblem) -> tuple[Any, Any]:
         ]
         loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
         size = sum(u * u for u in own[1:])
-        hard_cone = logical_and(p.disc[k] > 0, p.associated[k] < 0.5)
+        hard_cone = logical_and(p.disc[k] > 0, problem.gathered.soft[k] < 0.5)
         closed = own[0] * own[0] <= CLOSED * CLOSED * size
         sliding = logical_and(logical_and(hard_cone, closed), size > loads)
         return p.with_block(slip, k, own), slides.set(k, where(sliding, 1.0, 0.0))

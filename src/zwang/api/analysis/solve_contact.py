@@ -157,8 +157,8 @@ def _row_order(n: int, normal: str) -> np.ndarray:
 def _contact_problem(G: np.ndarray, g: np.ndarray, n: int) -> ContactProblem:
     """The problem of n contacts with friction, not scaled."""
     none, one, upper = np.zeros(n), np.ones(n), np.full(n, np.inf)
-    flags = [_mutable(x) for x in (none, upper, one, none)]
-    return ContactProblem(n, 3, _mutable(G), _mutable(g), zeros((n, n)), *flags)
+    laws = [_mutable(x) for x in (none, upper, one)]
+    return ContactProblem(n, 3, _mutable(G), _mutable(g), zeros((n, n)), *laws)
 
 
 def _mutable(values: np.ndarray) -> MutableArray:
