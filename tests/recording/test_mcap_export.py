@@ -134,6 +134,41 @@ def test_a_recording_of_one_world_without_its_dimension_is_refused(tmp_path):
         zw.save(simulated(furuta(**FURUTA)).isel(world=0), tmp_path / "a.mcap")
 
 
+@pytest.mark.parametrize(
+    ("times", "named"),
+    [
+        ([-0.5, 0, 0.5], r"time\[0\] is -0\.5 s"),
+        ([0, -1e-9, 1], r"time\[1\] is -1e-09 s"),
+        ([0, 1, 2**64 * 1e-9], r"time\[2\] is 18446744073\.\d+ s"),
+    ],
+)
+def test_times_outside_the_range_of_the_format_are_shifted_into_it(read, tmp_path, times, named):
+    """That of an unsigned integer of 64 bits, in nanoseconds; the advice of the error is followed."""
+    run = simulated(furuta(**FURUTA)).isel(time=[0, 1, 2]).assign_coords(time=times)
+    (tmp_path / "run.mcap").write_bytes(b"earlier")
+    with pytest.raises(SimulationError, match=f"{named}; .* from 0 to 1.84e\\+10 s: shift the times"):
+        zw.save(run, tmp_path / "run.mcap")
+    assert (tmp_path / "run.mcap").read_bytes() == b"earlier"
+    if min(times) < 0:
+        found = read(run.assign_coords(time=run.time - run.time.min()))
+        expected = [round((t - min(times)) * 1e9) for t in times]
+        assert sorted({time for _, _, time, _ in found}) == sorted(expected)
+
+
+def test_the_largest_time_of_the_format_is_written(read):
+    last = np.nextafter(2**64 * 1e-9, 0)
+    found = read(simulated(furuta(**FURUTA)).isel(time=[0, 1]).assign_coords(time=[-1e-10, last]))
+    assert [{time for *_, time, _ in found}] == [{0, round(last * 1e9)}]
+
+
+@pytest.mark.parametrize("time", [np.nan, np.inf])
+def test_times_that_are_not_finite_are_named(tmp_path, time):
+    run = simulated(furuta(**FURUTA)).isel(time=[0, 1]).assign_coords(time=[0, time])
+    with pytest.raises(SimulationError, match=rf"time\[1\] is {time} s; .*finite times"):
+        zw.save(run, tmp_path / "run.mcap")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_mcap_the_fix_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcap", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'zwang\[mcap\]'"):

@@ -403,9 +403,9 @@ def save(run: xr.Dataset, path: str | Path) -> None:
     you add may be numbers, arrays of numbers, texts and lists of texts; in a Zarr folder also truth values,
     None, and lists and dictionaries of all these. Raises ShapeError for a dataset that is not a recording, or
     of different mechanisms; SimulationError for other endings, other attributes and variables of Python
-    objects that are not texts, by name, and a folder with other files in it; WriteError if the file cannot be
-    written, after which an existing recording is unchanged; and MissingExtraError if the library zarr or mcap
-    is required and not installed.
+    objects that are not texts, by name, times that an MCAP file does not have, as negative ones, and a folder
+    with other files in it; WriteError if the file cannot be written, after which an existing recording is
+    unchanged; and MissingExtraError if the library zarr or mcap is required and not installed.
     """
     if not isinstance(run, xr.Dataset):
         hint = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from zwang.algebra.rotations import to_quaternion
-from zwang.errors import MissingExtraError, ShapeError
+from zwang.errors import MissingExtraError, ShapeError, SimulationError
 from zwang.kinematics.poses import Pose, link_poses, placement_pose
 from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
@@ -24,6 +25,7 @@ from zwang.recording.description import description_of
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
 
 WORLD = "world"
+END = 2**64  # ns: times are unsigned integers of 64 bits
 STATES, MOVING, STATIC = "joint_states", "tf", "tf_static"
 """The topics: joint states, transforms that change, and transforms that do not, which are written once."""
 
@@ -99,6 +101,7 @@ def messages(run: xr.Dataset) -> Iterator[Message]:
     """The messages of a recording, in the order of time; states after a failure are omitted.
 
     With several worlds, the topics and the names of frames begin with world_0/, world_1/, ...
+    Raises ShapeError, and SimulationError for times that the format does not have.
     """
     if not {"world", "time"} <= set(run["q"].dims):
         raise ShapeError(
@@ -106,10 +109,28 @@ def messages(run: xr.Dataset) -> Iterator[Message]:
             "run.isel(world=[0]), which keeps the dimension"
         )
     worlds = [_WorldMessages(run, world) for world in range(run.sizes["world"])]
-    times = [round(float(t) * 1e9) for t in run["time"].values]
-    for sample, time in enumerate(times):
+    for sample, time in enumerate(_nanoseconds(run["time"].values)):
         for world in worlds:
             yield from world.at(sample, time)
+
+
+def _nanoseconds(times: np.ndarray) -> list[int]:
+    """The times [s] of samples in nanoseconds. Raises SimulationError for one that is not finite, or outside
+    the range of the format, that of an unsigned integer of 64 bits.
+    """
+    found: list[int] = []
+    for sample, t in enumerate(map(float, times)):
+        finite = math.isfinite(t)
+        if not (finite and 0 <= round(t * 1e9) < END):
+            remedy = (
+                "shift the times, as by run.assign_coords(time=run.time - run.time.min())" if finite
+                else "select the samples with finite times"
+            )  # fmt: skip
+            raise SimulationError(
+                f"time[{sample}] is {t!r} s; an MCAP file has times from 0 to {END / 1e9:.3g} s: {remedy}"
+            )
+        found.append(round(t * 1e9))
+    return found
 
 
 class _WorldMessages:
