@@ -201,6 +201,7 @@ def test_sensors_are_those_of_the_exported_step(tmp_path):
     zw.export(m, tmp_path, functions=["step", "sensors", "external_wrenches"], step=0.01, q0=q)
     library = ctypes.CDLL(str(built(tmp_path)))
     [header] = [path.read_text() for path in tmp_path.glob("*.h")]
+    assert "default 0" not in header  # C has no default arguments
     work = [int(size) for size in re.findall(r"work\[(\d+)\]: memory", header)]
     given = [q, np.zeros(6), np.zeros(6), [0.0]]
     acceleration, _ = called(library.dropped_box_sensors, given, [3, work[0]])

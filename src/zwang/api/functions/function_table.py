@@ -35,14 +35,15 @@ CONFIGURATION, NV_VECTOR, CONTROL, ACTIVATION, TIME = "nq", "nv", "nu", "nz", ""
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a mechanics function: its name, size ("nq", "nv", "nu", "nz" or "", a scalar), unit and
-    description.
+    """An argument of a mechanics function: its name, size ("nq", "nv", "nu", "nz" or "", a scalar), unit,
+    description, and in Python its default, as text.
     """
 
     name: str
     size: str
     unit: str
     description: str
+    default: str = ""
 
     @property
     def shape(self) -> str:
@@ -91,9 +92,9 @@ ARGUMENTS = {
         Argument("a", NV_VECTOR, "rad/s^2, m/s^2", "generalised accelerations"),
         Argument("tau", NV_VECTOR, "N m, N", "generalised forces in addition to the passive forces"),
         Argument("dt", TIME, "s", "a time in seconds"),
-        Argument("control", CONTROL, "unit of each input", "inputs, or tau without inputs; default 0"),
-        Argument("activation", ACTIVATION, "1", "activations of actuators; default 0"),
-        Argument("time", TIME, "s", "time; default 0"),
+        Argument("control", CONTROL, "unit of each input", "inputs, or tau without inputs", "0"),
+        Argument("activation", ACTIVATION, "1", "activations of actuators", "0"),
+        Argument("time", TIME, "s", "time", "0"),
     )
 }
 
@@ -154,7 +155,8 @@ class MechanicsFunction:
         lines = [self.summary, ""]
         for name in self.arguments:
             x = ARGUMENTS[name]
-            lines.append(f"{name}: {shape(x.shape)} [{x.unit}], {x.description}.")
+            default = f"; default {x.default}" if x.default else ""
+            lines.append(f"{name}: {shape(x.shape)} [{x.unit}], {x.description}{default}.")
         lines += [f"{name}: {OPTIONS[name]}." for name in self.options]
         lines += [""]
         for r in self.results:
