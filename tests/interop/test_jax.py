@@ -374,6 +374,10 @@ def test_the_step_of_a_mechanism_that_depends_on_time():
     expected = fast.step(q, zero, zero, step=0.002, time=[0.3, 0.5])
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_array_equal(x, y)
+    with pytest.raises(
+        ArgumentError, match="'time' is missing: constraint 'ring' depends on the time t, and"
+    ):
+        interop.function(fast.step, step=0.002)(q, zero, zero)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])

@@ -23,6 +23,7 @@ from zwang.kinematics.poses import Pose
 from zwang.mechanism.labelled_arrays import has_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr
+from zwang.simulation.applied_forces import time_dependent_parts
 
 STEP_ARGUMENTS = ("q", "v", "control", "activation", "time")
 OPTIONAL = ("control", "activation", "time")
@@ -91,7 +92,9 @@ class BoundFunction:
             found[name] = value
         for argument in self.arguments:
             if found.get(argument.name) is None and not argument.optional:
-                raise ArgumentError(f"{argument.name!r} is missing: {usage}")
+                timed = time_dependent_parts(self.mechanism) if argument.name == "time" else ()
+                why = f"{timed[0]} depends on the time t, and " if timed else ""
+                raise ArgumentError(f"{argument.name!r} is missing: {why}{usage}")
         return {name: found.get(name) for name in names}
 
     def without_labels(self, name: str, value: Any) -> Any:
