@@ -17,9 +17,10 @@ from tests.io.test_write_mjcf import HOSTILE
 from tests.io.urdfs import joint, link, robot
 from tests.io.written_mechanisms import rich_mechanism
 from tests.mechanisms import random_mechanism, random_state
+from tests.oracles.mujoco_models import full_mass_matrix
 from zwang.algebra.rotations import from_quaternion, from_rpy
 from zwang.errors import FormatError, ParameterError
-from zwang.io.urdf.read_link import rotation_of
+from zwang.io.urdf.read_link import LINK_SURFACE, rotation_of
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.io.urdf.write_links import rpy_of
 from zwang.mechanism.geometry import Mesh
@@ -99,6 +100,85 @@ def test_pinocchio_computes_the_dynamics_of_the_mechanism(seed, tmp_path):
     pose = data.oMf[model.getFrameId("tip")]
     close(zw.frame_pose(m, q, "tip").p, pose.translation, "frame")
     mujoco.MjModel.from_xml_path(str(tmp_path / "m.urdf"))
+
+
+def on_a_plane(axis):
+    """A plate on a plane that is normal to an axis, with a shape, a frame, and an arm on it."""
+    joint = zw.Planar("plane", axis, (0.1, -0.2, 0.3), friction=0.4, velocity_limit=2.0, effort_limit=3.0)
+    hinge = zw.Revolute("hinge", (1, 1, 0), limits=(-1, 2), velocity_limit=5.0, effort_limit=4.0,
+                        actuator_range=(-4, 4))  # fmt: skip
+    mass = {"mass": 0.6, "com": (0.2, 0.3, -0.1), "inertia": (0.1, 0.15, 0.2)}
+    tilted = from_rpy(0.3, -0.5, 0.7)
+    return zw.Mechanism(
+        "sheet",
+        bodies=(
+            zw.Body("plate", joint, position=(1, 2, 3), orientation=tilted, geometry=(
+                zw.Box(0.4, 0.2, 0.1, name="box", position=(0, 0, 0.5), surface=LINK_SURFACE),), **mass),
+            zw.Body("arm", hinge, "plate", (0, 0.4, 0), **mass),
+        ),
+        frames=(zw.Frame("tip", "plate", (0.5, 0, 0), tilted),),
+        forces=(zw.Damper("plane", 0.7),),
+    )  # fmt: skip
+
+
+PLANES = ((0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (1, 2, -2))
+
+
+@pytest.mark.parametrize("axis", PLANES)
+def test_a_planar_joint_moves_along_the_same_axes(axis, tmp_path):
+    """With the same parts on the body of the same name, which is fixed to a further link."""
+    m = on_a_plane(axis)
+    n = rewritten(m, tmp_path)
+    assert m.coordinate_names == n.coordinate_names and m.speed_names == n.speed_names
+    assert_same_dynamics(m, n)
+    assert_same_limits(m, n)
+    plane, read = m.joints[0].joint, n.joints[0].joint
+    for name in ("friction", "velocity_limit", "effort_limit"):
+        assert getattr(plane, name) == getattr(read, name)
+    assert m.forces == n.forces
+    assert [b.name for b in n.bodies if b.geometry] == ["plate"]
+    (a,), (b,) = (x.body("plate").geometry for x in (m, n))
+    assert (a.name, a.position, a.orientation) == (b.name, b.position, b.orientation)
+    assert n.body("arm").parent == "plate"
+
+
+@pytest.mark.parametrize("axis", PLANES)
+def test_mujoco_and_pinocchio_read_the_axes_of_a_planar_joint(axis, tmp_path):
+    """MuJoCo has its own axes in the plane, and Pinocchio always x and y, with velocities T v in the axes of
+    the body, so that M = T^T M_P T and h = T^T (M_P dT/dt v + h_P).
+    """
+    m = on_a_plane(axis)
+    q, v = np.array([0.4, 0.7, 0.9, -0.3]), np.array([-0.5, 0.2, 1.3, 0.8])
+    M, h = zw.mass_matrix(m, q), zw.bias_forces(m, q, v)
+    path = str(tmp_path / "m.urdf")
+    zw.write_urdf(m, path)
+
+    spec = mujoco.MjSpec.from_file(path)
+    spec.compiler.fusestatic = False  # which would leave out the plate
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos, data.qvel = q, v
+    mujoco.mj_forward(model, data)
+    close(M, full_mass_matrix(model, data), "MuJoCo's mass matrix", 1e-10)
+    close(h, data.qfrc_bias, "MuJoCo's bias forces", 1e-10)
+
+    model = pinocchio.buildModelFromUrdf(path)
+    own = model.createData()
+    c, s, w = np.cos(q[2]), np.sin(q[2]), v[2]
+    T, rate = np.eye(4), np.zeros((4, 4))
+    T[:2, :2], rate[:2, :2] = [[c, s], [-s, c]], [[-s * w, c * w], [-c * w, -s * w]]
+    their_q = np.array([q[0], q[1], c, s, q[3]])
+    theirs = pinocchio.crba(model, own, their_q)
+    close(M, T.T @ (np.triu(theirs) + np.triu(theirs, 1).T) @ T, "Pinocchio's mass matrix")
+    close(h, T.T @ pinocchio.rnea(model, own, their_q, T @ v, rate @ v), "Pinocchio's bias forces")
+    pinocchio.framesForwardKinematics(model, own, their_q)
+    for name in ("plate", "arm", "tip"):
+        pose = zw.frame_pose(m, q, name)
+        found = own.oMf[model.getFrameId(name, pinocchio.FrameType.BODY)]
+        close(pose.p, found.translation, name)
+        close(pose.R, found.rotation, name)
+        close(pose.p, data.body(name).xpos, name)
+        close(pose.R, data.body(name).xmat.reshape(3, 3), name)
 
 
 def test_robots_of_example_robot_data(tmp_path):

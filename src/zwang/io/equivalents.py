@@ -23,6 +23,7 @@ from zwang.mechanism.joints import (
     Ball,
     Fixed,
     MovingJoint,
+    Planar,
     Prismatic,
     Revolute,
     Screw,
@@ -164,12 +165,13 @@ Groups = Callable[[Sequence[MovingJoint]], list[list[MovingJoint]]]
 
 
 def with_split_bodies(
-    mechanism: Mechanism, groups: Groups, *, axes_at_origin: bool = False
+    mechanism: Mechanism, groups: Groups, *, at_joints: bool = False
 ) -> tuple[Mechanism, dict[str, tuple[str, ...]]]:
     """The mechanism with the joints of a body on a chain of massless bodies, as `groups` divides them.
 
-    axes_at_origin: place the frame of each body with a joint on the axis; the body itself, where its frame
-    is elsewhere, is fixed to the last body of the chain. Contacts that are excluded because one shape is
+    at_joints: place the frame of each body with a joint on the axis, and that of one with a planar joint so
+    that the axis is its z axis and the joint moves along x and y; the body itself, where its frame is
+    another one, is fixed to the last body of the chain. Contacts that are excluded because one shape is
     fixed to the parent of the other still are, explicitly. Returns the mechanism, and the names of the new
     bodies by body.
     """
@@ -178,7 +180,7 @@ def with_split_bodies(
     added: dict[str, tuple[str, ...]] = {}
     excludes: list[ContactExclude] = []
     for body in mechanism.bodies:
-        chain = _chain(body, groups(body.joints), names, axes_at_origin)
+        chain = _chain(body, groups(body.joints), names, at_joints)
         bodies += chain
         if len(chain) > 1:
             added[body.name] = tuple(b.name for b in chain[:-1])
@@ -206,36 +208,41 @@ def _parent_excludes(mechanism: Mechanism, body: Body) -> list[ContactExclude]:
     return [ContactExclude((a, b)) for a in parents for b in children if frozenset((a, b)) not in given]
 
 
-def _chain(
-    body: Body, groups: list[list[MovingJoint]], names: UniqueNames, axes_at_origin: bool
-) -> list[Body]:
+def _chain(body: Body, groups: list[list[MovingJoint]], names: UniqueNames, at_joints: bool) -> list[Body]:
     """The bodies that replace one body; the last of them has its mass and shapes."""
-    if not axes_at_origin and len(groups) <= 1:
+    if not at_joints and len(groups) <= 1:
         return [body]
     chain: list[Body] = []
-    parent, pose = body.parent, {"position": body.position, "orientation": body.orientation}
-    at = np.zeros(3, int)  # origin of the last frame of the chain, in the frame of the body
+    parent, R, p = body.parent, np.array(body.orientation), np.array(body.position)  # R_PB, p_PB
+    R_L, p_L = np.array(IDENTITY), np.zeros(3, int)  # of the last body L of the chain, in the frame of B
     for k, group in enumerate(groups):
-        shift = np.zeros(3, int)
-        if axes_at_origin:
+        if at_joints:
             (joint,) = group
-            where = np.array(at if isinstance(joint, Prismatic) else joint.position)
-            shift, group = where - at, [replace(joint, position=(0, 0, 0))]
-            at = where
-        R = np.array(pose["orientation"])
-        placed = {
-            "position": tuple((np.array(pose["position"]) + R @ shift).tolist()),
-            "orientation": pose["orientation"],
-        }
-        if k == len(groups) - 1 and not at.any():
+            p_L = p_L if isinstance(joint, Prismatic) else np.array(joint.position)
+            joint, R_L = _along_axes(replace(joint, position=(0, 0, 0)))
+            group = [joint]
+        placed = _placed(R @ R_L, p + R @ p_L)
+        if k == len(groups) - 1 and not p_L.any() and (R_L == IDENTITY).all():
             return [*chain, replace(body, parent=parent, joint=tuple(group), **placed)]
         name = names.new(f"{body.name}.{group[-1].name}")
         chain.append(Body(name, tuple(group), parent, **placed))
-        parent, pose = name, {"position": (0, 0, 0), "orientation": IDENTITY}
+        parent, R, p = name, R_L.T, -R_L.T @ p_L
     if not chain:
         return [body]
-    back = tuple((-at).tolist())
-    return [*chain, replace(body, parent=parent, joint=Fixed(), position=back, orientation=IDENTITY)]
+    return [*chain, replace(body, parent=parent, joint=Fixed(), **_placed(R, p))]
+
+
+def _along_axes(joint: MovingJoint) -> tuple[MovingJoint, np.ndarray]:
+    """The joint in a frame L in which a planar joint moves along x and y, and that frame R_BL."""
+    if not isinstance(joint, Planar):
+        return joint, np.array(IDENTITY)
+    axes = (*rotations.perpendicular_axes(joint.axis), joint.axis)
+    return replace(joint, axis=(0, 0, 1)), np.transpose(axes)
+
+
+def _placed(R: np.ndarray, p: np.ndarray) -> dict[str, Any]:
+    """The pose of a body in its parent, as arguments of `Body`."""
+    return {"position": tuple(p.tolist()), "orientation": tuple(tuple(row) for row in R.tolist())}
 
 
 # ----------------------------------------------------------------------------------------- references
@@ -273,13 +280,8 @@ def _rereferenced(body: Body, references: Mapping[str, Any]) -> Body:
             R_D, p_D = _motion(joint, target - joint.reference)
             R, p = R_D @ R, p_D + R_D @ p
     R_body = np.array(body.orientation)
-    position = np.array(body.position) + R_body @ p
-    return replace(
-        body,
-        joint=tuple(joints) if joints else body.joint,
-        position=tuple(position.tolist()),
-        orientation=tuple(tuple(row) for row in (R_body @ R).tolist()),
-    )
+    placed = _placed(R_body @ R, np.array(body.position) + R_body @ p)
+    return replace(body, joint=tuple(joints) if joints else body.joint, **placed)
 
 
 def _motion(joint: MovingJoint, x: Any) -> tuple[np.ndarray, np.ndarray]:

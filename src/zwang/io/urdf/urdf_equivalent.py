@@ -23,8 +23,8 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     """The mechanism with elements of URDF alone.
 
     Every body has at most one joint, which is revolute, prismatic, planar or free, has the reference 0, and
-    an axis through the origin of the body frame. Each note of kind "unsupported" is on a part that is
-    missing.
+    an axis through the origin of the body frame, which is z for a planar joint. Each note of kind
+    "unsupported" is on a part that is missing.
     """
     _note_settings(mechanism, notes)
     constraints = tuple(kept for c in mechanism.constraints for kept in _constraint(mechanism, c, notes))
@@ -56,10 +56,10 @@ def urdf_equivalent(mechanism: Mechanism, notes: ExportNotes) -> Mechanism:
     )
     for name, new in parts.items():
         notes.changed(f"it is written as the joints {', '.join(map(repr, new))}", f"joint {name!r}")
-    m, added = with_split_bodies(m, lambda joints: [[joint] for joint in joints], axes_at_origin=True)
+    m, added = with_split_bodies(m, lambda joints: [[joint] for joint in joints], at_joints=True)
     for name, new in added.items():
         notes.changed(
-            "the frame of a URDF link is on the axis of its joint: the joints are on the further links "
+            "the frame of a URDF link is that of its joint: the joints are on the further links "
             f"{', '.join(map(repr, new))}",
             f"body {name!r}",
         )
