@@ -93,6 +93,7 @@ PRIMITIVES = {
 }
 TABLE = scalar.table([[1.5, 0.0], [-0.5, 2.0]])
 NO_PRIMITIVES = {
+    "mutable_array",
     *(
         "raise_if",
         "register",

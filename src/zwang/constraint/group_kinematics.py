@@ -13,7 +13,7 @@ from zwang.constraint.contact_bias import LinkMotion, link_motion
 from zwang.constraint.context import RowContext
 from zwang.constraint.rows import JointScrews
 from zwang.mechanism.tree import WORLD, Tree
-from zwang.scalar import MutableArray, empty
+from zwang.scalar import MutableArray, mutable_array
 from zwang.scalar.stacked_pytree import StackedPytree
 
 
@@ -59,12 +59,12 @@ def group_kinematics(context: RowContext, pairs: Sequence[Pair]) -> GroupKinemat
         if context.free_acceleration is not None:
             accelerations = spatial_motions(screws, context.free_acceleration)
         links = range(len(context.mechanism.tree.links))
-        rates = _mutable_array([*(link_motion(context.kinematics, i).rate for i in links), np.zeros(6)])
+        rates = mutable_array([*(link_motion(context.kinematics, i).rate for i in links), np.zeros(6)])
     return GroupKinematics(
         StoredPlacements(pairs, context.poses),
-        _mutable_array([column for S in screws.columns for column in S.T]),
+        mutable_array([column for S in screws.columns for column in S.T]),
         spatial_motions(screws, context.v),
-        _mutable_array(context.v),
+        mutable_array(context.v),
         rates,
         accelerations,
     )
@@ -74,7 +74,7 @@ def spatial_motions(screws: JointScrews, x: Any) -> MutableArray:
     """The array (links + 1, 6) of the spatial velocities, or accelerations, J x of all links, the world's
     last.
     """
-    return _mutable_array([*screws.spatial_velocities(np.array(x)), np.zeros(6)])
+    return mutable_array([*screws.spatial_velocities(np.array(x)), np.zeros(6)])
 
 
 def links_of(tree: Tree, group: PairGroup) -> StackedPytree:
@@ -83,12 +83,3 @@ def links_of(tree: Tree, group: PairGroup) -> StackedPytree:
     """
     both = [(pair.a.placement.link, pair.b.placement.link) for pair in group.pairs]
     return StackedPytree([tuple(len(tree.links) if i == WORLD else i for i in links) for links in both])
-
-
-def _mutable_array(values: Any) -> MutableArray:
-    """These values as a mutable array."""
-    values = np.array(values)
-    store = empty(values.shape)
-    for index, value in np.ndenumerate(values):
-        store = store.set(index, value)
-    return store

@@ -167,6 +167,15 @@ def empty(shape: int | tuple[int, ...]) -> MutableArray:
     return _allocate(shape, uninitialised=True)
 
 
+def mutable_array(values: Any) -> MutableArray:
+    """A mutable array of these values."""
+    values = np.asarray(values)
+    array = empty(values.shape)
+    for index, value in np.ndenumerate(values):
+        array = array.set(index, value)
+    return array
+
+
 def _allocate(shape: int | tuple[int, ...], uninitialised: bool) -> MutableArray:
     backend = current_backend() or FLOATS
     return backend.allocate((shape,) if isinstance(shape, int) else tuple(shape), uninitialised)

@@ -24,13 +24,18 @@ from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.scalar import (
+    MutableArray,
     absolute,
     divide,
+    empty,
+    equal,
+    fori_loop,
     is_zero,
     logical_and,
     logical_not,
     logical_or,
     maximum,
+    mutable_array,
     raise_if,
     sqrt,
     where,
@@ -46,24 +51,55 @@ VIOLATION_FACTOR = 30.0  # ... or below this times the violation, by which depen
 # constraint; smaller ones are rounding errors
 LEAST_ENTRY = 1e-13, 1e-6
 SINGULAR_PIVOT = 1e-9  # given independent velocities are singular where their pivots are below this
+SMALLEST_RIGHT = 1e-3  # [rad/s^2, m/s^2] to which remainders of right-hand sides are relative at least
 INCONSISTENT_REMAINDER = 0.3  # of a dependent row's right-hand side, above which it contradicts the others
 RELATIVE_RIDGE = 1e-9  # of the normal equations for the forces, removed again by iterative refinement
 REFINEMENTS = 3  # of the forces of least norm
 
 
 class CoordinateReduction(NamedTuple):
-    """All a with A a = b: a = V z + particular, V (n, m), particular (n,).
+    """All a with A a = b: a = V z + particular, with columns of V by rows of the array V, (m, n), and
+    particular (n,).
 
     unknown (m,): whether z has an entry here. In an automatic selection m = n; z_k is a_k where that
     acceleration is independent, and no unknown elsewhere. dependent: whether given independent velocities
     depend on each other or on the constraints. inconsistent: whether no a satisfies all rows.
     """
 
-    V: np.ndarray
+    columns: MutableArray
     particular: np.ndarray
     unknown: tuple[Any, ...]
     dependent: Any = False
     inconsistent: Any = False
+
+    @property
+    def V(self) -> np.ndarray:
+        """V (n, m)."""
+        m, n = self.columns.shape
+        return scalar_array([self.columns[j, i] for i in range(n) for j in range(m)]).reshape(n, m)
+
+    def projected(self, M: Any) -> list[list[Any]]:
+        """The lower triangle of V^T M V, for M (n, n); the diagonal has ones where z has no entry."""
+        m, n = self.columns.shape
+        columns, mass = self.columns, mutable_array(M)
+
+        def row(i: Any, products: MutableArray) -> MutableArray:
+            own = [columns[i, k] for k in range(n)]
+
+            def weigh(k: Any, weighted: MutableArray) -> MutableArray:
+                return weighted.set(k, sum((mass[k, l] * x for l, x in enumerate(own)), start=0))
+
+            weighted = fori_loop(0, n, weigh, empty(n))
+            own = [weighted[k] for k in range(n)]
+
+            def product(j: Any, products: MutableArray) -> MutableArray:
+                return products.set((i, j), sum((columns[j, k] * x for k, x in enumerate(own)), start=0))
+
+            return fori_loop(0, m, product, products)
+
+        products = fori_loop(0, m, row, empty((m, m)))
+        unit = [where(is_unknown, 0, 1) for is_unknown in self.unknown]
+        return [[products[i, j] + (unit[i] if i == j else 0) for j in range(i + 1)] for i in range(m)]
 
 
 def coordinate_reduction(rows: Rows, S: Any = None, inertia: Any = 0) -> CoordinateReduction:
@@ -136,16 +172,14 @@ def _projected(
     """The problem and its other rows in z; entries of z that are no unknowns stay zero and have unit
     inertia.
     """
-    V, p, M, m = reduction.V, reduction.particular, problem.M, len(reduction.unknown)
-    unit = [where(is_unknown, 0, 1) for is_unknown in reduction.unknown]
+    V, p, m = reduction.V, reduction.particular, len(reduction.unknown)
+    inertia = reduction.projected(problem.M)
     # V^T M V z_free = V^T M (a_free - p)
-    inertia = V.T @ (M @ V) + np.array(
-        [[unit[i] if i == j else 0 for j in range(m)] for i in range(m)]
-    ).reshape(m, m)
-    force = V.T @ (M @ (problem.a_free - p))
-    free = factor(inertia).solve(force) if m else np.zeros(0)
+    free = factor(inertia).solve(V.T @ (problem.M @ (problem.a_free - p))) if m else np.zeros(0)
+    whole = np.array([[inertia[max(i, j)][min(i, j)] for j in range(m)] for i in range(m)])
     parents = tuple(range(-1, m - 1))
-    return GaussProblem(inertia, free, parents), rows.replaced(J=rows.J @ V, aref=rows.aref - rows.J @ p)
+    reduced = GaussProblem(whole.reshape(m, m), free, parents)
+    return reduced, rows.replaced(J=rows.J @ V, aref=rows.aref - rows.J @ p)
 
 
 def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
@@ -210,10 +244,19 @@ def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> Co
     Row i of the result R a = x determines the acceleration that row i of C marks.
     """
     k, n = A.shape
-    R, X, marks = gauss_jordan(A, b.reshape(k, 1), pivots)
-    is_unknown = tuple(logical_not(_any(column)) for column in marks.T)
-    V, p = np.eye(n, dtype=int) - _by_mark(marks, R), _by_mark(marks, X)[:, 0]
-    return CoordinateReduction(V, p, is_unknown, inconsistent=_inconsistent(marks, X, 0))
+    RX, marks = gauss_jordan(A, b.reshape(k, 1), pivots)
+    solved = _by_mark(RX, marks)
+
+    def column(j: Any, columns: MutableArray) -> MutableArray:
+        for i in range(n):
+            one = where(equal(1.0 * i, 1.0 * j), 1, 0)
+            columns = columns.set((j, i), one - solved[i, j])
+        return columns
+
+    columns = fori_loop(0, n, column, empty((n, n)))
+    is_unknown = tuple(sum(marks[i, j] for i in range(k)) < 0.5 for j in range(n))
+    particular = scalar_array([solved[i, n] for i in range(n)])
+    return CoordinateReduction(columns, particular, is_unknown, inconsistent=_inconsistent(RX, marks, n))
 
 
 def _by_selection(
@@ -222,41 +265,61 @@ def _by_selection(
     """Reduction for given z: S a = z and A a = b together are solved for a. Some row must determine each
     entry.
     """
-    k, m = len(A), len(S)
+    (k, n), m = A.shape, len(S)
     right = np.zeros((m + k, m + 1), int).astype(object)
     right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
-    _, X, marks = gauss_jordan(np.concatenate([S, A]), right, (*pivots, SINGULAR_PIVOT))
-    constrained = _any(_has_remainder(mark, x[:m]) for mark, x in zip(marks, X, strict=True))
-    dependent = logical_or(constrained, _any(logical_not(_any(column)) for column in marks.T))
-    inconsistent = logical_and(logical_not(dependent), _inconsistent(marks, X, m))
-    a = _by_mark(marks, X)
-    return CoordinateReduction(a[:, :m], a[:, m], (True,) * m, dependent, inconsistent)
+    RX, marks = gauss_jordan(np.concatenate([S, A]), right, (*pivots, SINGULAR_PIVOT))
+    solved = _by_mark(RX, marks)
+    columns = fori_loop(
+        0, m, lambda j, x: _with_row(x, j, [solved[i, n + j] for i in range(n)]), empty((m, n))
+    )
+    remainders = [[RX[i, n + j] for j in range(m)] for i in range(m + k)]
+    constrained = _any(_has_remainder(marks, i, x) for i, x in enumerate(remainders))
+    undetermined = _any(sum(marks[i, j] for i in range(m + k)) < 0.5 for j in range(n))
+    dependent = logical_or(constrained, undetermined)
+    inconsistent = logical_and(logical_not(dependent), _inconsistent(RX, marks, n + m))
+    particular = scalar_array([solved[i, n + m] for i in range(n)])
+    return CoordinateReduction(columns, particular, (True,) * m, dependent, inconsistent)
 
 
 def gauss_jordan(
     T: np.ndarray, right: np.ndarray, pivots: tuple[Any, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(R, X, marks) of T x = right by Gauss-Jordan elimination with row-wise pivoting.
+) -> tuple[MutableArray, MutableArray]:
+    """([R X], marks), (k, n + c) and (k, n), of T x = right (k, c) by Gauss-Jordan elimination with row-wise
+    pivoting.
 
-    Row i of R x = X determines the unknown that marks[i] marks, if any. pivots: decreasing lower bounds. For
-    each bound in turn, every row without a pivot takes its largest entry as pivot if that is above the
-    bound. A row that depends on the others has no mark, and the remainder of its right-hand side in X.
+    Row i of R x = X determines the unknown at which marks[i] is 1, if any; elsewhere it is 0. pivots:
+    decreasing lower bounds. For each bound in turn, every row without a pivot takes its largest entry as
+    pivot if that is above the bound. A row that depends on the others has no mark, and the remainder of its
+    right-hand side in X.
     """
-    (k, n), RX = T.shape, np.concatenate([T, right], axis=1).astype(object)
-    marks = np.full((k, n), False, dtype=object)
+    (k, n), c = T.shape, right.shape[1]
+    RX, marks = mutable_array(np.concatenate([T, right], axis=1)), mutable_array(np.zeros((k, n)))
     for bound in pivots:
-        for i in range(k):
+
+        def eliminate(i: Any, carry: Any, bound: Any = bound) -> Any:
+            RX, marks = carry
+            old = [marks[i, j] for j in range(n)]
+            row = [RX[i, j] for j in range(n + c)]
             # a pivot of row i, if it has none; the row is scaled by it, and its column eliminated from others
-            mark = _pivot(RX[i, :n], bound, logical_not(_any(marks[i])))
-            RX[i] = RX[i] * divide(1, where(_any(mark), _marked_entry(mark, RX[i, :n]), 1))
-            for other in range(k):
-                if other != i:
-                    RX[other] = RX[other] - RX[i] * _marked_entry(mark, RX[other, :n])
-            marks[i] = [logical_or(old, new) for old, new in zip(marks[i], mark, strict=True)]
-    return RX[:, :n], RX[:, n:], marks
+            mark = _pivot(row[:n], bound, sum(old) < 0.5)
+            scale = divide(1, where(_any(mark), _marked_entry(mark, row), 1))
+            row = [scale * x for x in row]
+
+            def subtract(other: Any, RX: MutableArray) -> MutableArray:
+                own = [RX[other, j] for j in range(n + c)]
+                entry = where(equal(1.0 * other, 1.0 * i), 0, _marked_entry(mark, own))
+                return _with_row(RX, other, [x - entry * y for x, y in zip(own, row, strict=True)])
+
+            RX = fori_loop(0, k, subtract, RX)
+            both = zip(mark, old, strict=True)
+            return _with_row(RX, i, row), _with_row(marks, i, [where(new, 1.0, x) for new, x in both])
+
+        RX, marks = fori_loop(0, k, eliminate, (RX, marks))
+    return RX, marks
 
 
-def _pivot(row: np.ndarray, bound: Any, needed: Any) -> list[Any]:
+def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
     """For each entry whether it is the pivot: the first of the largest entries, if it is above the bound."""
     candidates = [j for j, x in enumerate(row) if not is_zero(x)]
     size = max_abs(row[j] for j in candidates)
@@ -270,30 +333,45 @@ def _pivot(row: np.ndarray, bound: Any, needed: Any) -> list[Any]:
     return mark
 
 
-def _marked_entry(mark: Any, values: Any) -> Any:
-    """The marked one of the values, 0 if none is."""
-    return sum((where(m, x, 0) for m, x in zip(mark, values, strict=True)), start=0)
+def _marked_entry(mark: list[Any], values: list[Any]) -> Any:
+    """The marked one of the first values, 0 if none is."""
+    return sum((where(m, x, 0) for m, x in zip(mark, values, strict=False)), start=0)
 
 
-def _by_mark(marks: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """C^T X: for each unknown the row of X that determines it, zeros if none does."""
-    entries = [[_marked_entry(mark, values) for values in X.T] for mark in marks.T]
-    return np.array(entries).reshape(marks.shape[1], X.shape[1])
+def _by_mark(RX: MutableArray, marks: MutableArray) -> MutableArray:
+    """C^T [R X]: for each unknown the row of [R X] that determines it, zeros if none does."""
+    (k, n), width = marks.shape, RX.shape[1]
+
+    def unknown(r: Any, solved: MutableArray) -> MutableArray:
+        own = fori_loop(0, k, lambda i, own: add(i, r, own), [0.0] * width)
+        return _with_row(solved, r, own)
+
+    def add(i: Any, r: Any, own: list[Any]) -> list[Any]:
+        return [x + where(marks[i, r] > 0.5, RX[i, j], 0) for j, x in enumerate(own)]
+
+    return fori_loop(0, n, unknown, empty((n, width)))
 
 
-def _has_remainder(mark: Any, values: Any) -> Any:
-    """Whether a row without a pivot has a nonzero remainder in these of its right-hand sides."""
-    return logical_and(logical_not(_any(mark)), max_abs(values) > INCONSISTENT_REMAINDER)
+def _with_row(array: MutableArray, i: Any, row: list[Any]) -> MutableArray:
+    """The array with this row i."""
+    for j, x in enumerate(row):
+        array = array.set((i, j), x)
+    return array
 
 
-def _inconsistent(marks: np.ndarray, X: np.ndarray, c: int) -> Any:
-    """Whether a dependent row contradicts the others in right-hand side c, relative to the largest
-    right-hand side.
+def _has_remainder(marks: MutableArray, i: int, values: list[Any]) -> Any:
+    """Whether row i has no pivot, and a nonzero remainder in these of its right-hand sides."""
+    has_pivot = sum(marks[i, j] for j in range(marks.shape[1])) > 0.5
+    return logical_and(logical_not(has_pivot), max_abs(values) > INCONSISTENT_REMAINDER)
+
+
+def _inconsistent(RX: MutableArray, marks: MutableArray, c: int) -> Any:
+    """Whether a dependent row contradicts the others in column c of [R X], a right-hand side, relative to
+    its largest entry.
     """
-    scale = 1e-3
-    for x in X:
-        scale = maximum(scale, absolute(x[c]))
-    return _any(_has_remainder(mark, [x[c] / scale]) for mark, x in zip(marks, X, strict=True))
+    remainders = [RX[i, c] for i in range(RX.shape[0])]
+    scale = maximum(SMALLEST_RIGHT, max_abs(remainders))
+    return _any(_has_remainder(marks, i, [x / scale]) for i, x in enumerate(remainders))
 
 
 def _any(conditions: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zwang.api.arguments import validation
 from zwang.errors import ArgumentError, ShapeError, StateError
 from zwang.mechanism.type_validation import validated_arguments
-from zwang.scalar import MutableArray, zeros
+from zwang.scalar import mutable_array, zeros
 from zwang.solver.hard_contact import (
     ContactForces,
     ContactProblem,
@@ -100,7 +100,7 @@ def solve_contact(
     G, g, friction = _validated(G, g, mu, normal)
     n, order = len(friction), _row_order(len(friction), normal)
     raw = _contact_problem(G[np.ix_(order, order)], g[order], n)
-    factors = _mutable(np.stack([np.ones(n), friction, friction], axis=1).ravel())
+    factors = mutable_array(np.stack([np.ones(n), friction, friction], axis=1).ravel())
     problem, scale = scaled_problem(raw, factors)
     found = solve_contact_problem(problem, zeros(3 * n))
     status = "converged" if found.converged else "not_converged"
@@ -157,15 +157,8 @@ def _row_order(n: int, normal: str) -> np.ndarray:
 def _contact_problem(G: np.ndarray, g: np.ndarray, n: int) -> ContactProblem:
     """The problem of n contacts with friction, not scaled."""
     none, one, upper = np.zeros(n), np.ones(n), np.full(n, np.inf)
-    laws = [_mutable(x) for x in (none, upper, one)]
-    return ContactProblem(n, 3, _mutable(G), _mutable(g), zeros((n, n)), *laws)
-
-
-def _mutable(values: np.ndarray) -> MutableArray:
-    found = zeros(values.shape)
-    for index in np.ndindex(*values.shape):
-        found = found.set(index, float(values[index]))
-    return found
+    laws = [mutable_array(x) for x in (none, upper, one)]
+    return ContactProblem(n, 3, mutable_array(G), mutable_array(g), zeros((n, n)), *laws)
 
 
 def _has_another_solution(p: ContactProblem, found: ContactForces) -> bool:
@@ -175,7 +168,7 @@ def _has_another_solution(p: ContactProblem, found: ContactForces) -> bool:
         changed = _other_local_solution(p, found, k)
         if changed is None:
             continue
-        start = p.with_block(_mutable(np.array([found.f[i] for i in range(3 * p.count)])), k, changed)
+        start = p.with_block(mutable_array(np.array([found.f[i] for i in range(3 * p.count)])), k, changed)
         other = solve_contact_problem(p, start)
         change = max(abs(other.c[i] - found.c[i]) for i in range(3 * p.count))
         if other.converged and change > DIFFERENT * size:
