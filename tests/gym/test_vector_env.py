@@ -161,6 +161,14 @@ def test_parameters_and_initial_states_are_drawn_at_each_reset():
         assert np.array_equal(again, start)
 
 
+def test_an_episode_begins_in_the_home_of_its_parameters():
+    m = block().replace(home=(sp.Symbol("m", positive=True) / 4,))
+    env = block_env(mechanism=m, random_parameters=lambda random: {"m": random.uniform(1, 3)})
+    for seed in (11, 12):
+        observation, infos = env.reset(seed=seed)
+        assert np.array_equal(observation[:, 0], infos["mass"] / 4) and len({*infos["mass"]}) == 3
+
+
 def test_symbols_that_a_draw_omits_have_the_values_of_the_parameters():
     def heavy_at_times(random):
         return {"m": 5.0} if random.uniform() < 0.5 else {}

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from zwang.api.arguments.default_start import default_start
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.settings_validation import simulation_settings
-from zwang.api.arguments.validation import control_vector, or_of_keyframe
+from zwang.api.arguments.validation import control_vector
 from zwang.api.compilation.programs import COMPILED_FUNCTIONS
 from zwang.constraint.context import StepForm
 from zwang.errors import DescriptionError, FormatError, SimulationError, UnknownNameError
@@ -108,7 +109,7 @@ def export_settings(
     if dtype not in ("float64", "float32"):
         raise DescriptionError(f"dtype is {dtype!r}; it must be 'float64' or 'float32'")
     initial = initial_state(mechanism, q0, v0, worlds=1, params=params)
-    (control,) = or_of_keyframe(mechanism, q0, control=None)
+    control = default_start(mechanism, q0, initial.params).control[0]
     h = mechanism.options.timestep if step is None else step
     plan = simulation_settings(mechanism, 1, h, h, integrator, None, stabilization, coordinate_reduction)
     if plan.adaptive is not None:
@@ -124,7 +125,7 @@ def export_settings(
         _functions(mechanism, functions),
         _frames(mechanism, frames),
         initial,
-        control if control is None else tuple(control_vector(mechanism, control).tolist()),
+        tuple(control_vector(mechanism, control).tolist()) if control.size else None,
     )
 
 

@@ -12,6 +12,7 @@ from zwang.mechanism.bodies import Body
 from zwang.mechanism.force_elements import Damper, FluidDrag
 from zwang.mechanism.inertia_box import with_inertia_of
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.serialization import symbol_names
 from zwang.scalar import are_constant, symbol
 
 XYZ = ("x", "y", "z")
@@ -41,6 +42,14 @@ def values_for_symbols(mechanism: Mechanism) -> str:
     """The call that gives the symbols their values, as remedies of errors have it."""
     values = ", ".join(f"{name!r}: ..." for name in mechanism.symbols)
     return f"mechanism.subs({{{values}}})"
+
+
+def states_with_symbol(mechanism: Mechanism, name: str) -> list[str]:
+    """The states in the description that depend on a symbol: home, references of joints and keyframes."""
+    states = [("home", mechanism.home)]
+    states += [(f"reference of joint {j.name!r}", j.joint.reference) for j in mechanism.joints]
+    states += [(f"keyframe {k.name!r}", k) for k in mechanism.keyframes]
+    return [what for what, state in states if name in symbol_names(state)]
 
 
 def _with_inertia_boxes(before: Mechanism, mechanism: Mechanism) -> Mechanism:

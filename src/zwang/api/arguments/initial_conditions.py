@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from zwang.api.arguments import validation
+from zwang.api.arguments.default_start import default_start
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
 from zwang.errors import (
@@ -31,7 +32,7 @@ def initial_state(
     params: Parameters | None = None,
 ) -> InitialState:
     """The validated initial states of all worlds; by default the home configuration, or the neutral one, at
-    rest.
+    rest, with the parameters of each world.
 
     q0: (nq,), (N, nq), or a dictionary of coordinates by their names or those of joints, of which the others
     take their default; v0 likewise. q0 may also be the name of a keyframe, which then gives q0, the defaults
@@ -44,22 +45,23 @@ def initial_state(
         raise ArgumentError(
             f"zw.simulate needs a zw.Mechanism, as zw.load(path) returns; it got a {type(mechanism).__name__}"
         )
-    keyframe = validation.named_keyframe(mechanism, q0)
-    v0 = validation.values_of_elements(mechanism, v0, "v", "v0")
-    (v0,) = validation.or_of_keyframe(mechanism, q0, v=v0)
-    q0 = (keyframe.q or None) if isinstance(q0, str) else q0
-    q0 = validation.values_of_elements(mechanism, q0, "q", "q0")
-    q = _rows(q0, mechanism.home or mechanism.neutral, mechanism.coordinate_names, "q0")
-    v = _rows(v0, (0,) * mechanism.nv, mechanism.speed_names, "v0")
     values = _parameters(mechanism, params)
-    N = _count(worlds, {"q0": len(q), "v0": len(v), **{f"params[{k!r}]": len(x) for k, x in values.items()}})
+    lengths = {f"params[{name!r}]": len(x) for name, x in values.items()}
+    _count(worlds, lengths)
+    start = default_start(mechanism, q0, values)
+    v0 = validation.values_of_elements(mechanism, v0, "v", "v0")
+    q0 = validation.values_of_elements(mechanism, None if isinstance(q0, str) else q0, "q", "q0")
+    q = _rows(q0, start.q, mechanism.coordinate_names, "q0")
+    v = _rows(v0, start.v, mechanism.speed_names, "v0")
+    N = _count(worlds, {"q0": len(q), "v0": len(v), **lengths})
     check_memory(N, 2, sample_size(mechanism) + len(values))
     validation.normalise_quaternions(mechanism, q)
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
     _check_extremes(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
-    if keyframe.activation:
-        z = z + validation.vector(keyframe.activation, z.shape[1], "activation of the keyframe", "one each")
+    if start.activation.size:
+        validation.vector(start.activation[0], z.shape[1], "activation of the keyframe", "one each")
+        z = z + start.activation
     return InitialState(_spread(q, N), _spread(v, N), z, spread)
 
 
@@ -68,9 +70,9 @@ def sample_size(mechanism: Mechanism) -> int:
     return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
 
 
-def _rows(value: Any, default: Any, names: tuple[str, ...], name: str) -> np.ndarray:
-    """(worlds or 1, n) floats."""
-    value = validation.values_by_name(value, default, names, "coordinate or speed", name)
+def _rows(value: Any, default: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
+    """(worlds or 1, n) floats; those of `default`, also (worlds or 1, n), in place of what is not given."""
+    value = validation.values_by_name(value, default.T, names, "coordinate or speed", name)
     try:
         array = real_array(default if value is None else value)
     except (TypeError, ValueError, OverflowError):
@@ -115,7 +117,7 @@ def _count(worlds: Any, lengths: dict[str, int]) -> int:
         isinstance(worlds, bool) or not isinstance(worlds, (int, np.integer)) or worlds < 1
     ):
         raise SimulationError(f"worlds is {worlds!r}; it must be a whole number, at least 1")
-    N = worlds if worlds is not None else max(lengths.values())
+    N = worlds if worlds is not None else max(lengths.values(), default=1)
     for name, length in lengths.items():
         if not length:
             raise ShapeError(f"{name} is for no world; give it for at least one")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from zwang.errors import ParameterError, ShapeError
 from zwang.mechanism.mechanism import Mechanism
+from zwang.mechanism.symbols import states_with_symbol
 from zwang.scalar import real_array
 
 Parameters = Mapping[Any, npt.ArrayLike]
@@ -34,8 +35,10 @@ def values_by_name(mechanism: Mechanism, params: Mapping[Any, Any] | None) -> di
     missing = [name for name in mechanism.symbols if name not in given]
     if missing:
         remedy = ", ".join(f"{name!r}: ..." for name in missing)
+        states = ", ".join(states_with_symbol(mechanism, missing[0]))
+        use = f" (in {states})" if states else ""
         raise ParameterError(
-            f"the parameter {missing[0]!r} has no value: mechanism {mechanism.name!r} needs a value for "
+            f"the parameter {missing[0]!r}{use} has no value: mechanism {mechanism.name!r} needs a value for "
             f"{', '.join(map(repr, missing))}; give params={{{remedy}}}"
         )
     return {name: given[name] for name in mechanism.symbols}

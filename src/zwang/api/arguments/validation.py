@@ -131,7 +131,7 @@ def values_by_name(values: Any, default: Any, names: Sequence[str], kind: str, w
             columns.append(real_array(values.get(name, x)))
         except (TypeError, ValueError, OverflowError):
             raise StateError(
-                f"{where}[{name!r}] must hold real numbers; it is {_shown(values[name])}"
+                f"{where}[{name!r}] must hold real numbers; it is {_shown(values.get(name, x))}"
             ) from None
     try:
         return np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros(0)

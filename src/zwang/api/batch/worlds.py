@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zwang.api.analysis.contacts import ContactArrays, contact_arrays
+from zwang.api.arguments.default_start import DefaultStart, default_start
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
@@ -21,7 +22,6 @@ from zwang.api.arguments.validation import (
     checked_mechanism,
     named_keyframe,
     normalise_quaternions,
-    or_of_keyframe,
     values_of_elements,
 )
 from zwang.api.batch.compiled_observation import compiled_observation
@@ -194,20 +194,27 @@ class Worlds:
         the home configuration. v: likewise, by default zero. activation: (nz,) or (n, nz), by default zero. q
         may also be the name of a keyframe, which then gives the defaults of v, also of the speeds that a
         dictionary leaves out, and of activation, the controls, which are not changed otherwise, and the poses
-        of mocap bodies that are parameters. Raises ShapeError, StateError, UnknownNameError, and
-        SimulationError for a keyframe that moves other mocap bodies; then nothing is changed.
+        of mocap bodies that are parameters. Symbols in the home configuration and in keyframes have the
+        present `params` of each world. Raises ShapeError, StateError, UnknownNameError, ParameterError for
+        parameters for which the start is not finite, and SimulationError for a keyframe that moves other
+        mocap bodies; then nothing is changed.
         """
         self._stepping.check_idle()
         chosen = self._chosen(mask)
-        keyframe = named_keyframe(self.mechanism, q)
-        v, activation = or_of_keyframe(self.mechanism, q, v=v, activation=activation)
-        q = (keyframe.q or None) if isinstance(q, str) else q
-        rows = self._initial_rows(len(chosen), q, v)
+        poses = mocap_values(named_keyframe(self.mechanism, q).mocap)
+        params = {
+            name: np.array([poses[name]]) if name in poses else x[chosen].astype(float)
+            for name, x in self._params.items()
+        }
+        start = default_start(self.mechanism, q, params)
+        if activation is None and start.activation.size:
+            activation = start.activation
+        rows = self._initial_rows(len(chosen), None if isinstance(q, str) else q, v, start)
         z = rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
         self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
-        if keyframe.control:
-            self.control[chosen] = keyframe.control
-        for name, x in mocap_values(keyframe.mocap).items():
+        if start.control.size:
+            self.control[chosen] = start.control
+        for name, x in poses.items():
             if name in self._params:
                 self._params[name][chosen] = x
         for name in ("clock", "status", WARM_START):
@@ -551,15 +558,12 @@ class Worlds:
             )
         return given.astype(int)
 
-    def _initial_rows(self, n: int, q: Any, v: Any) -> InitialState:
-        """Validated initial states of n worlds."""
+    def _initial_rows(self, n: int, q: Any, v: Any, start: DefaultStart) -> InitialState:
+        """Validated initial states of n worlds; those of `start` in place of what is not given."""
         m = self.mechanism
-        home, rest = m.home or m.neutral, np.zeros(m.nv)
         q, v = values_of_elements(m, q, "q", "q"), values_of_elements(m, v, "v", "v")
-        rows_q = merged_rows(
-            q, np.broadcast_to(np.array(home, float), (n, m.nq)).copy(), m.coordinate_names, "q"
-        )
-        rows_v = merged_rows(v, np.broadcast_to(rest, (n, m.nv)).copy(), m.speed_names, "v")
+        rows_q = merged_rows(q, np.broadcast_to(start.q, (n, m.nq)), m.coordinate_names, "q")
+        rows_v = merged_rows(v, np.broadcast_to(start.v, (n, m.nv)), m.speed_names, "v")
         normalise_quaternions(m, rows_q)
         return InitialState(rows_q, rows_v, np.zeros((n, len(activations(m)))), {})
 

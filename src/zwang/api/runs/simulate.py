@@ -13,6 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from zwang.api.arguments.control_input import ControlLike, control_input, worlds_of_control
+from zwang.api.arguments.default_start import control_or_default
 from zwang.api.arguments.event_input import EventsLike, event_input
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.api.arguments.parameter_values import Parameters
@@ -21,7 +22,6 @@ from zwang.api.arguments.validation import (
     check_compilable,
     check_interpretable,
     is_restrained,
-    or_of_keyframe,
 )
 from zwang.api.runs.compiled_rollout import (
     CompiledExecutor,
@@ -124,7 +124,8 @@ def simulate(
         constant during the step. If it is written with the functions of zwang.scalar it becomes part of the
         machine code; otherwise it is called in Python (see the attribute `path`). By default zero.
     worlds: number of worlds, if it does not follow from the other arguments.
-    params: for each symbol of the mechanism a value, or one for each world.
+    params: for each symbol of the mechanism, also of its home configuration and keyframes, a value, or one
+        for each world.
     record: k to record every k-th step, or a dictionary with some of "every": k; "frames": names of frames
         whose positions are recorded; "sensors": names of sensors, or True for all; and, each True or False,
         "constraints": generalised constraint forces, "forces": forces of contacts and of constraints between
@@ -166,7 +167,7 @@ def simulate(
     plan = simulation_settings(
         mechanism, initial.worlds, duration, step, integrator, record, stabilization, coordinate_reduction
     )
-    (control,) = or_of_keyframe(mechanism, q0, control=control)
+    control = control_or_default(mechanism, q0, control, initial.params)
     drive = control_input(mechanism, control, plan.steps, initial.worlds)
     watched = event_input(mechanism, events)
     first, then = f"preparing {mechanism.name}", f"simulating {mechanism.name}"
