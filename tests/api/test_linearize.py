@@ -330,6 +330,20 @@ def test_the_name_of_a_keyframe_stands_for_its_whole_state():
     assert {k: x.tolist() for k, x in sensed.items()} == {k: x.tolist() for k, x in expected.items()}
 
 
+def test_a_keyframe_with_symbols_is_the_state_of_a_model_with_symbols():
+    """A pendulum held at the angle a: A = [[0, 1], [-g cos(a) / l, 0]]."""
+    a, l = sp.symbols("a l", positive=True)
+    rod = zw.Body("rod", zw.Revolute("hinge", axis=(0, 1, 0)), mass=1.0, com=(0, 0, -l))
+    key = zw.Keyframe("held", q=(a,), control=(9.81 * l * sp.sin(a),))
+    m = zw.Mechanism("pendulum", [rod], forces=[zw.Motor("motor", "hinge")], keyframes=[key])
+    values = {"a": 0.4, "l": 0.5}
+    expected = [[0, 1], [-9.81 * np.cos(0.4) / 0.5, 0]]
+    symbolic = zw.linearize(m, "held")
+    assert symbolic.q == sp.Matrix([a]) and symbolic.control == sp.Matrix(key.control)
+    np.testing.assert_allclose(symbolic.at(values).A, expected, rtol=1e-12)
+    np.testing.assert_allclose(zw.linearize(m, "held", params=values).A, expected, rtol=1e-9, atol=1e-12)
+
+
 def test_an_integrator_without_a_step_and_unknown_parameters_are_refused():
     m = zw.load(ASSETS / "inverted_pendulum.xml")
     with pytest.raises(DescriptionError, match="but a linear model of continuous time has no"):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from zwang.api.analysis.linearize import LinearModel, numeric_linear_model
 from zwang.api.arguments.parameter_values import Parameters, with_numbers
-from zwang.api.arguments.validation import checked_mechanism
+from zwang.api.arguments.validation import checked_mechanism, coordinates, or_of_keyframe
 from zwang.errors import DescriptionError
 from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
@@ -117,8 +117,10 @@ def linearize(
             "a linear model with symbols is one of continuous time; give values, params=..., for one of a "
             "step, or leave out step= and integrator="
         )
+    others = or_of_keyframe(m, q, v=v, activation=activation, control=control)
     module = import_module("zwang.symbolic.symbolic_linear_model")
-    return module.symbolic_linear_model(m, given, time, states, inputs, outputs)
+    state = (coordinates(m, q, "q"), *others)
+    return module.symbolic_linear_model(m, state, time, states, inputs, outputs)
 
 
 def _has_symbols(values: Any) -> bool:
