@@ -28,7 +28,7 @@ from benchmarks.contact_depths import Found, overlap_differences
 from benchmarks.model_table import AGREES
 from zwang.collision import candidate_pairs
 from zwang.collision.narrow_phase import contact_points
-from zwang.dynamics.generalised_forces import actuator_forces
+from zwang.dynamics.generalised_forces import controlled_forces
 from zwang.errors import ZwangError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.mechanism.force_elements import Actuator
@@ -173,7 +173,7 @@ def compare_state(pair: Pair, name: str, data: Any) -> None:
     control, z = inputs_of(m, pair.tight, data)
     states = [name for f in m.forces if isinstance(f, Actuator) for name in f.states]
     by_name = dict(zip(m.inputs, control, strict=False)), dict(zip(states, z, strict=True))
-    tau = np.asarray(actuator_forces(m, q, v, *by_name, data.time), float)
+    tau = np.asarray(controlled_forces(m, q, v, *by_name, data.time), float)
     begin = time.perf_counter()
     found = zw.constrained_dynamics(m, q, v, tau, time=data.time)
     seconds = time.perf_counter() - begin
@@ -223,7 +223,7 @@ def error_without_contacts(model: Any, mechanism: zw.Mechanism, data: Any, input
     model.opt.disableflags = flags
     without = mechanism.replace(options=replace(mechanism.options, contact=False))
     q, v = data.qpos.copy(), data.qvel.copy()
-    tau = np.asarray(actuator_forces(without, q, v, *inputs, data.time), float)
+    tau = np.asarray(controlled_forces(without, q, v, *inputs, data.time), float)
     found = zw.constrained_dynamics(without, q, v, tau, time=data.time)
     return relative(found.acceleration, other.qacc)
 

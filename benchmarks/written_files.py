@@ -26,7 +26,7 @@ import zwang as zw
 from tests.io.round_trip import loaded, orders
 from tests.io.test_urdf import real_robots
 from tests.mechanisms import random_state
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
@@ -52,7 +52,7 @@ def difference(old: Mechanism, new: Mechanism) -> float:
             (zw.bias_forces(old, q, v)[iv], zw.bias_forces(new, q[iq], v[iv])),
         ]
     if set(old.inputs) == set(new.inputs):
-        forces = [actuator_forces(m, *x, control, activation)
+        forces = [controlled_forces(m, *x, control, activation)
                   for m, x in ((old, (q, v)), (new, (q[iq], v[iv])))]  # fmt: skip
         pairs.append((np.asarray(forces[0], float)[iv], np.asarray(forces[1], float)))
     ours, theirs = link_poses(old.tree, q), link_poses(new.tree, q[iq])

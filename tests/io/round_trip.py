@@ -11,7 +11,7 @@ import numpy as np
 import zwang as zw
 from tests.mechanisms import random_state
 from zwang.dynamics.actuators import Inputs, activation_derivatives
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.poses import link_poses, placement_pose
 from zwang.mechanism.mechanism import Mechanism
@@ -76,8 +76,8 @@ def assert_same_actuators(
     rng = np.random.default_rng(seed)
     control = dict(zip(old.inputs, rng.normal(size=len(old.inputs)), strict=True))
     activation = dict(zip(activations(old), rng.normal(size=len(activations(old))), strict=True))
-    ours = actuator_forces(old, q, v, control, activation)[iv]
-    theirs = actuator_forces(new, q[iq], v[iv], control, activation)
+    ours = controlled_forces(old, q, v, control, activation)[iv]
+    theirs = controlled_forces(new, q[iq], v[iv], control, activation)
     close(ours, theirs, "actuator forces", tolerance)
     if activation:
         states = (old, q, v), (new, q[iq], v[iv])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
@@ -126,6 +128,26 @@ def test_a_wrench_is_refused_where_a_sensor_of_mujoco_leaves_out_the_actuator(
     differs = not np.allclose(data.sensordata, zw.sensors(m, [0.3], [0.0], [1.0])["s"], atol=1e-9)
     assert len(report.of_kind("unsupported")) == differs
     assert len(report.of_kind("changed")) == (not differs)
+
+
+@pytest.mark.parametrize("ends, is_read", [(None, False), ((-1, 1), False), (None, True), ((-20, 20), True)])
+def test_a_wrench_is_refused_where_mujoco_takes_its_actuator_for_one_on_the_joint(ends, is_read, tmp_path):
+    """In the range of the joint's actuator forces, and in the value of a sensor of their sum."""
+    m = wrench_on_a_tool(sensors=[zw.JointSensor("s", "actuator_force", "j")] * is_read)
+    arm = replace(m.bodies[0], joint=replace(m.bodies[0].joint, actuator_range=ends))
+    m = m.replace(bodies=(arm, m.bodies[1]))
+    path = tmp_path / "m.xml"
+    refused = " ".join(note.what for note in zw.write_mjcf(m, path, strict=False).of_kind("unsupported"))
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.ctrl[:] = 0.3, 1.0
+    mujoco.mj_forward(model, data)
+    exact = zw.constrained_dynamics(m, [0.3], [0.0], control=[1.0]).acceleration
+    assert np.allclose(data.qacc, exact) == (ends != (-1, 1))
+    assert ("actuatorfrcrange of joint 'j'" in refused) == (ends is not None)  # also where it is not reached
+    sensed = zw.sensors(m, [0.3], [0.0], [1.0])
+    assert all(sensed[name] == 0 and data.sensordata != 0 for name in sensed)
+    assert ("in the value of sensor 's'" in refused) == is_read
 
 
 def test_the_torque_at_a_site_of_the_world_is_refused_as_the_reader_does(tmp_path):

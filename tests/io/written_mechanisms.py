@@ -31,7 +31,7 @@ def rich_forces() -> tuple:
         zw.Spring("turn", (2, 0.3, 0.1), 0.4), zw.Spring("wrist", 1.5), zw.Spring("x", 3, 0.1),
         zw.Spring("lean", 2, 0.3, relative_to="turn"),
         zw.PointSpring(("arm", (0.1, 0, 0)), ("cart", (0, 0.1, 0)), 5, 0.4, 0.2),
-        zw.Wrench("hand", (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3), axes="body", input="push"),
+        zw.Wrench("cart", (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3), axes="body", input="push"),
         zw.GravityCompensation("arm", 0.5),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 
 import zwang as zw
-from zwang.dynamics.generalised_forces import actuator_forces
+from zwang.dynamics.generalised_forces import controlled_forces
 from zwang.errors import UnsupportedError
 from zwang.integrator.fixed_step import State
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
@@ -263,7 +263,7 @@ def differences(seed: int) -> dict[str, float]:
     q, v, control, z = data.qpos.copy(), data.qvel.copy(), data.ctrl.copy(), data.act.copy()
     names = [f.name for f in m.forces if isinstance(f, Actuator) and f.activation is not None]
     by_name = dict(zip(m.inputs, control, strict=True)), dict(zip(names, z, strict=True))
-    tau = np.asarray(actuator_forces(m, q, v, *by_name), float)
+    tau = np.asarray(controlled_forces(m, q, v, *by_name), float)
     given = control if m.inputs else np.zeros(model.nv)
     found = {
         "acceleration": _relative(

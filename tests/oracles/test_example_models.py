@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zwang as zw
-from zwang.dynamics.generalised_forces import actuator_forces
+from zwang.dynamics.generalised_forces import controlled_forces
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 HEIGHTS = {"humanoid": (0.1, 0.9), "quadruped": (0.08, 0.3)}
@@ -29,7 +29,7 @@ def test_accelerations_of_an_example_model_equal_mujoco(name):
         data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
         mujoco.mj_forward(model, data)
         contacts += data.ncon
-        tau = actuator_forces(mechanism, q, v, dict(zip(mechanism.inputs, u, strict=True)))
+        tau = controlled_forces(mechanism, q, v, dict(zip(mechanism.inputs, u, strict=True)))
         found = zw.constrained_dynamics(mechanism, q, v, np.array(tau, float))
         assert found.converged
         np.testing.assert_allclose(

@@ -9,6 +9,8 @@ import pytest
 import zwang as zw
 from tests.oracles.mujoco_runs import assert_derivatives_are_differences, assert_runs_equal, option
 from zwang.errors import ArgumentError, DescriptionError, FormatError, LoadError, ShapeError, UnknownNameError
+from zwang.integrator.fixed_step import State
+from zwang.simulation.step import step, step_settings
 
 COMPENSATED = """<mujoco>{option}<worldbody>
   <body gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"/>
@@ -34,6 +36,55 @@ def test_gravity_compensation_by_actuators_equals_mujoco(integrator, tmp_path):
 
 def test_gravity_compensation_by_actuators_needs_an_input(tmp_path):
     assert_runs_equal(COMPENSATED.format(option=option("Euler"), actuators=""), tmp_path)
+
+
+PUSHED = """<mujoco>{option}<worldbody>
+  <body name="arm" gravcomp="1.2"><joint name="a" axis="0 1 0" actuatorgravcomp="true" actuatorfrcrange="-3 2"
+      stiffness="4" damping=".2"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+    <body name="hand" pos=".3 0 0" gravcomp=".7"><joint name="b" axis="1 0 1" actuatorfrcrange="-5 4"/>
+      <geom type="box" size=".1 .2 .05" pos=".1 0 .05"/></body></body>
+</worldbody>
+<actuator><motor name="m" joint="a" gear="3"/>
+  <general name="g" joint="b" gainprm="1" biastype="affine" biasprm="0 0 -3"/></actuator>
+<sensor><jointactuatorfrc joint="a"/><jointactuatorfrc joint="b"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit"])
+@pytest.mark.parametrize("flag", ["", '<flag actuation="disable"/>'])
+def test_applied_wrenches_are_not_clipped_as_in_mujoco(integrator, flag):
+    """Steps and sensors of the sums of actuator forces, in their ranges and beyond, also with the wrench."""
+    text = PUSHED.format(option=f'<option timestep="0.01" integrator="{integrator}">{flag}</option>')
+    model = mujoco.MjModel.from_xml_string(text)
+    m = zw.with_applied_wrenches(zw.load("pushed.xml", text=text), "hand")
+    at, data, rng = (
+        step_settings(m, 0.01, m.options.integrator),
+        mujoco.MjData(model),
+        np.random.default_rng(3),
+    )
+    for scale in (0.1, 1, 10):
+        u, wrench = scale * rng.normal(size=2), 10 * rng.normal(size=6)
+        data.qpos, data.qvel, data.ctrl = rng.normal(size=2), 0.3 * rng.normal(size=2), u
+        data.xfrc_applied[model.body("hand").id] = wrench
+        q, v, control = data.qpos.copy(), data.qvel.copy(), np.concatenate([u, wrench])
+        mujoco.mj_step(model, data)
+        found = step(at, State(q, v, np.zeros(0)), control, 0.0).state
+        np.testing.assert_allclose(np.concatenate(found).astype(float), [*data.qpos, *data.qvel], atol=1e-9)
+        sensed = np.concatenate(list(zw.sensors(m, q, v, control).values()))
+        np.testing.assert_allclose(sensed, data.sensordata, atol=1e-9)
+
+
+def test_wrenches_are_no_actuators_that_carry_gravity_compensation():
+    """As in MuJoCo without actuators, whose applied wrenches do not make the compensation act."""
+    text = COMPENSATED.format(option=option("Euler"), actuators="").replace(
+        "<body gr", '<body name="x" gr', 1
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.xfrc_applied[model.body("x").id, 2] = 9.0
+    mujoco.mj_forward(model, data)
+    m = zw.with_applied_wrenches(zw.load("compensated.xml", text=text), "x")
+    found = zw.constrained_dynamics(m, data.qpos, data.qvel, control={"x.fz": 9.0}).acceleration
+    np.testing.assert_allclose(found, data.qacc, rtol=1e-8)
 
 
 DRIVEN = """<mujoco>{option}<worldbody><geom type="plane" size="1 1 1"/>

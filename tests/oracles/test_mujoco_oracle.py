@@ -11,7 +11,7 @@ from tests.cases import case
 from tests.oracles.mujoco_models import RandomModel, full_mass_matrix, state_of, written
 from zwang.dynamics.actuators import Inputs, activation_derivatives
 from zwang.dynamics.crba import crba
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
 from zwang.kinematics.kinematics import Kinematics
@@ -63,7 +63,7 @@ def test_actuator_forces(stored):
     for state in states:
         control = dict(zip(mechanism.inputs, state["ctrl"], strict=True))
         activation = dict(zip(mechanism.inputs, state["act"], strict=True)) if state["act"] else {}
-        forces = actuator_forces(
+        forces = controlled_forces(
             mechanism, np.array(state["qpos"]), np.array(state["qvel"]), control, activation
         )
         close(forces, state["qfrc_actuator"])
@@ -110,7 +110,7 @@ def test_random_models(seed, tmp_path):
         control = dict(zip(mechanism.inputs, data.ctrl, strict=True))
         names = [name for i, name in enumerate(mechanism.inputs) if model.actuator_actadr[i] >= 0]
         activation = dict(zip(names, data.act, strict=True))
-        close(actuator_forces(mechanism, q, v, control, activation), data.qfrc_actuator)
+        close(controlled_forces(mechanism, q, v, control, activation), data.qfrc_actuator)
         inputs = Inputs(control, activation, 0, mechanism.options.timestep)
         rates = activation_derivatives(mechanism, Kinematics(mechanism.tree, q, v), inputs)
         close([rates[name] for name in names], data.act_dot) if names else None

@@ -70,6 +70,33 @@ def test_forces_not_driven_by_control_are_not_limited(robot):
     np.testing.assert_allclose(run.v.values[0, -1, 0], -100 / INERTIA * 0.001, rtol=1e-9)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_wrenches_with_inputs_are_not_limited(robot, compiled):
+    """The limits of 5 N m and 3 N apply to the motors only, and the recorded tau contains both."""
+    motors = [zw.Motor("spin motor", "spin"), zw.Motor("drive motor", "drive")]
+    pushed = zw.with_applied_wrenches(robot.replace(forces=motors), "wheel", "car")
+    control = {"spin motor": 9.0, "drive motor": 9.0, "wheel.tz": 4.0, "car.fx": 10.0}
+    run = zw.simulate(pushed, control=control, duration=TIME, step=0.1, compiled=compiled, progress=False)
+    acting = np.array([5.0 + 4.0, 3.0 + 10.0, 0.0])
+    np.testing.assert_allclose(run.v.values[0, -1], acting / [INERTIA, 2.0, 1.0] * TIME, rtol=1e-9)
+    np.testing.assert_allclose(run.tau.values[0], np.tile(acting, (6, 1)), rtol=1e-12)
+
+
+def test_reactions_and_equations_do_not_limit_wrenches(robot):
+    """The joint transmits the motor force alone along its axis, and the whole wrench across it."""
+    pushed = zw.with_applied_wrenches(
+        robot.replace(forces=[zw.Motor("u", "drive")], gravity=(0, 0, 0)), "car"
+    )
+    control = {"u": 9.0, "car.fx": 10.0, "car.fy": 7.0}
+    found = zw.joint_reactions(pushed, [0.0] * 3, [0.0] * 3, [0.0] * 3, control=control)
+    np.testing.assert_allclose(found.acceleration, [0, 13.0 / 2, 0], atol=1e-12)
+    np.testing.assert_allclose(found.joints["drive"].force, [3.0, -7.0, 0], atol=1e-12)
+    e = zw.equations(pushed)
+    u = {e.symbols.inputs[name]: control.get(name, 0) for name in pushed.inputs}
+    forces = sum(e.generalized_forces.values(), e.mass_matrix[:, 0] * 0)
+    assert [float(x) for x in forces.subs(u)] == [0, 13, 0]
+
+
 def test_the_limits_equal_those_mujoco_reads_from_the_file(robot, tmp_path):
     """In MuJoCo a motor on each joint is limited to the same range, and gives the same accelerations."""
     spec = mujoco.MjSpec.from_string(ROBOT)

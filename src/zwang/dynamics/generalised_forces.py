@@ -1,4 +1,4 @@
-"""Passive forces of springs, dampers and wrenches, and actuator forces, as generalised forces."""
+"""Passive forces of springs, dampers and wrenches, and controlled forces, as generalised forces."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def passive_forces_of(mechanism: Mechanism, kinematics: Kinematics) -> np.ndarra
     return tau
 
 
-def actuator_forces(
+def controlled_forces(
     mechanism: Mechanism,
     q: Any,
     v: Any,
@@ -77,24 +77,36 @@ def actuator_forces(
     t: Any = 0,
     h: Any = None,
 ) -> np.ndarray:
-    """Generalised forces tau (nv,) [N m or N] of motors, actuators and wrenches with an input, and of the
-    gravity compensation that actuators carry.
+    """Generalised forces tau (nv,) [N m or N] that the inputs control: those of actuators and wrenches.
 
     q (nq,), v (nv,): configuration and generalised velocities. control: the inputs by name, 0 where omitted.
     activation: by the names of the states of actuators, 0 where omitted. t [s]: the time. h [s]: the step
     size, by default that of the options.
     """
     inputs = Inputs(control, activation or {}, t, mechanism.options.timestep if h is None else h)
-    return actuator_forces_of(mechanism, Kinematics(mechanism.tree, q, v), inputs)
+    return controlled_forces_of(mechanism, Kinematics(mechanism.tree, q, v), inputs)
+
+
+def controlled_forces_of(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:
+    """`controlled_forces` at the state of a record of kinematics."""
+    tau = actuator_forces_of(mechanism, kinematics, inputs)
+    for force in mechanism.forces:
+        if isinstance(force, Wrench) and force.input is not None:
+            tau = tau + inputs.control.get(force.input, 0) * wrench_force(mechanism, force, kinematics)
+    return tau
 
 
 def actuator_forces_of(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:
-    """`actuator_forces` at the state of a record of kinematics."""
+    """Generalised forces tau (nv,) [N m or N] of motors, actuators, and the gravity compensation that they
+    carry, clipped to the `actuator_range` of their joints; zero without motors and actuators, as in MuJoCo.
+    """
+    if not any(isinstance(force, Motor | Actuator) for force in mechanism.forces):
+        return np.array([0] * mechanism.nv)
     return clip_to_actuator_ranges(mechanism, unclipped_actuator_forces(mechanism, kinematics, inputs))
 
 
 def unclipped_actuator_forces(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:
-    """`actuator_forces` before they are clipped to the `actuator_range` of their joints."""
+    """`actuator_forces_of` before they are clipped to the `actuator_range` of their joints."""
     tau = np.array([0] * mechanism.nv)
     outputs = actuator_outputs(mechanism, kinematics, inputs)
     for force in mechanism.forces:
@@ -102,9 +114,7 @@ def unclipped_actuator_forces(mechanism: Mechanism, kinematics: Kinematics, inpu
             case Motor() | Actuator():
                 output = outputs[force.name]
                 tau = tau + output.force * output.moment
-            case Wrench(input=str() as name):
-                tau = tau + inputs.control.get(name, 0) * wrench_force(mechanism, force, kinematics)
-            case GravityCompensation() if mechanism.inputs:
+            case GravityCompensation():
                 tau = tau + _compensation_force(mechanism, force, kinematics, by_actuators=True)
     return tau
 

@@ -88,10 +88,10 @@ class Joint:
     velocity_limit [rad/s or m/s], effort_limit [N m or N]: limits of the actuator; they are stored and not
         enforced.
     actuator_range: (lower, upper) [N m or N]. In simulation the sum of all actuator forces on the joint is
-        clipped to it; in a mechanism without inputs, the generalised force that `control` requests. The
-        effort of a URDF joint sets both `effort_limit` and `actuator_range`.
+        clipped to it; in a mechanism without inputs, the generalised force that `control` requests. Wrenches
+        are not clipped. The effort of a URDF joint sets both `effort_limit` and `actuator_range`.
     actuator_gravity_compensation: whether the share of this joint in the forces of `GravityCompensation` is
-        part of its actuator force, which `actuator_range` limits; a mechanism without inputs omits it.
+        part of its actuator force, which `actuator_range` limits; without motors and actuators it is omitted.
     friction: magnitude of the dry friction [N m or N].
     reference: value of the coordinate at which the body frame is at `Body.position` [rad or m]; for joints
         with one coordinate.

@@ -60,7 +60,7 @@ def recording_of(
         "tau": (
             ("speed",),
             observed["tau"],
-            "applied generalised force of springs, dampers and actuators",
+            "applied generalised force: passive, of actuators and of controlled wrenches",
             "force_unit",
         ),
         "control": (("input",), motion.u, "control", "unit of each input"),

@@ -1,4 +1,4 @@
-"""The applied generalised forces of a step: passive forces, actuator forces, and the activations of
+"""The applied generalised forces of a step: passive forces, controlled forces, and the activations of
 actuators.
 """
 
@@ -13,8 +13,8 @@ from zwang.constraint.bearings import BearingLoads, ReleasedMechanism
 from zwang.constraint.hard import rheonomic_constraints
 from zwang.dynamics.actuators import Inputs, activation_derivatives, advanced_state
 from zwang.dynamics.generalised_forces import (
-    actuator_forces_of,
     clip_to_actuator_ranges,
+    controlled_forces_of,
     passive_forces_of,
 )
 from zwang.kinematics.kinematics import Kinematics
@@ -25,16 +25,16 @@ from zwang.mechanism.mechanism import Mechanism
 def applied_forces(
     mechanism: Mechanism, kinematics: Kinematics, z: Any, control: Any, t: Any, h: Any
 ) -> np.ndarray:
-    """The applied generalised force tau (nv,) [N m, N] at the time t [s]: passive and actuator forces.
+    """The applied generalised force tau (nv,) [N m, N] at the time t [s]: passive and controlled forces.
 
     h [s]: the size of the time step, for `Inputs`.
-    For a mechanism without inputs the control is itself the generalised force of the actuators. Both are
-    clipped to the actuator ranges of the joints.
+    For a mechanism without inputs the control is itself the generalised force of the actuators. The forces
+    of actuators alone are clipped to the actuator ranges of the joints.
     """
     passive = passive_forces_of(mechanism, kinematics)
     if not mechanism.inputs:
         return passive + clip_to_actuator_ranges(mechanism, np.asarray(control))
-    return passive + actuator_forces_of(mechanism, kinematics, inputs_by_name(mechanism, z, control, t, h))
+    return passive + controlled_forces_of(mechanism, kinematics, inputs_by_name(mechanism, z, control, t, h))
 
 
 def time_dependent_parts(mechanism: Mechanism) -> list[str]:

@@ -36,7 +36,7 @@ from zwang.deprecation import renamed_attributes
 from zwang.dynamics.crba import crba_of
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.dynamics.gauss import GaussProblem
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.dynamics.rnea import bias_forces_of
 from zwang.errors import SimulationError
 from zwang.kinematics.kinematics import Kinematics
@@ -246,7 +246,7 @@ def bearing_loads(
     if released is None:
         return BearingLoads(None, np.zeros(0))
     state = released.mechanism, released.configuration(q), released.velocities(v)
-    return BearingLoads(released, passive_forces(*state) + actuator_forces(*state, control or {}))
+    return BearingLoads(released, passive_forces(*state) + controlled_forces(*state, control or {}))
 
 
 def _solution_with_friction(

@@ -4,7 +4,7 @@ The state is (q, v, z): configuration, generalised velocities, activations of ac
 
      1. kinematics           poses and velocities of the links                     `Kinematics`
      2. passive forces       springs, dampers, gravity compensation, tendons       `applied_forces`
-     3. actuator forces      motors, actuators and muscles at the given control    `applied_forces`
+     3. controlled forces    motors, actuators and wrenches at the given control   `applied_forces`
      4. activation dynamics  z_dot                                                 `activation_rate`
      5. collision            contact points of the geometry                        `constraint_rows`
      6. constraint rows      J, reference acceleration aref, regularisation R      `constraint_rows`
@@ -445,7 +445,7 @@ def state_derivative(
     """
     # 1. kinematics, computed once for all stages
     kinematics = Kinematics(s.mechanism.tree, q, v)
-    # 2., 3. passive and actuator forces
+    # 2., 3. passive and controlled forces
     tau = applied_forces(s.mechanism, kinematics, z, control, t, s.actuator_step)
     # 4. activation dynamics
     z_dot = activation_rate(s.mechanism, kinematics, z, control, t, s.actuator_step)

@@ -9,7 +9,7 @@ import numpy as np
 
 from zwang.algebra.rotations import cross
 from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.kinematics.poses import motion_subspace
 from zwang.mechanism.force_elements import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
@@ -20,8 +20,8 @@ from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weig
 
 
 def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
-    """The generalised forces (nv,) of all passive and actuator forces, for these inputs."""
-    return passive_forces(mechanism, q, v) + actuator_forces(mechanism, q, v, inputs)
+    """The generalised forces (nv,) of all passive and controlled forces, for these inputs."""
+    return passive_forces(mechanism, q, v) + controlled_forces(mechanism, q, v, inputs)
 
 
 def applied_wrenches(

@@ -17,7 +17,7 @@ from zwang.api.arguments import validation
 from zwang.constraint.context import StepForm, row_context
 from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import Load
-from zwang.dynamics.generalised_forces import actuator_forces, passive_forces
+from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
 from zwang.errors import StateError, UnknownNameError
 from zwang.kinematics.jacobians import relative_jacobian
 from zwang.kinematics.kinematics import Kinematics
@@ -94,7 +94,7 @@ def joint_reactions(
     )
     controls = _checked_control(m, control or {})
     check_reactions(m)
-    applied_tau = tau + passive_forces(m, q, v) + actuator_forces(m, q, v, controls)
+    applied_tau = tau + passive_forces(m, q, v) + controlled_forces(m, q, v, controls)
     kinematics = Kinematics(m.tree, q, v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # reported by check_inertia
         solution = solve_constrained(

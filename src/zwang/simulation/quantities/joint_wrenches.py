@@ -15,7 +15,7 @@ from zwang.constraint.body_loads import constraint_loads
 from zwang.constraint.context import RowContext
 from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import BODY_CONSTRAINTS, Load, free_body_diagram, subtree_loads
-from zwang.dynamics.generalised_forces import actuator_forces_of, passive_forces_of
+from zwang.dynamics.generalised_forces import controlled_forces_of, passive_forces_of
 from zwang.errors import DescriptionError
 from zwang.kinematics.kinematics import Kinematics
 from zwang.kinematics.velocities import propagate_accelerations
@@ -106,7 +106,7 @@ def loads_on_bodies(
     mechanism, kinematics = context.mechanism, context.kinematics
     free = free_body_diagram(mechanism, kinematics.poses, kinematics.v)
     at = free.mechanism, Kinematics(free.mechanism.tree, free.q, free.v)
-    applied = passive_forces_of(*at) + actuator_forces_of(*at, inputs)
+    applied = passive_forces_of(*at) + controlled_forces_of(*at, inputs)
     forces = {
         c.name: f
         for c, f in forces_of_constraints(context, found.solution)

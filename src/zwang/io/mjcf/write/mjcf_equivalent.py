@@ -33,7 +33,7 @@ from zwang.mechanism.force_elements import (
 from zwang.mechanism.joints import Ball, Free, MovingJoint, Prismatic, Revolute
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import IDENTITY
-from zwang.mechanism.sensors import Sensor, SiteSensor
+from zwang.mechanism.sensors import JointSensor, Sensor, SiteSensor
 from zwang.mechanism.tendon_elements import Tendon, TendonCoupling
 
 MOST_COEFFICIENTS = 5  # of a coupling
@@ -231,12 +231,41 @@ def _wrench(
         return []
     frame = _frame_at(frames, names, (wrench.body, wrench.point), f"point of wrench {wrench.input}")
     written = f"it is written as the actuator {wrench.input!r}"
-    if measured := [s.name for s in sensors if isinstance(s, SiteSensor) and _measures(m, s, wrench)]:
-        what = f"sensor{'s' * (len(measured) > 1)} {', '.join(map(repr, measured))}"
-        notes.unsupported(where, f"MuJoCo leaves out actuators on sites in the value of {what}", written)
-    else:
+    differences = _differences(m, wrench, sensors)
+    for difference in differences:
+        notes.unsupported(where, difference, written)
+    if not differences:
         notes.changed(written, where)
     return [Actuator(str(wrench.input), frame=frame, gear=(*wrench.force, *wrench.torque))]
+
+
+def _differences(m: Mechanism, wrench: Wrench, sensors: Sequence[Sensor]) -> list[str]:
+    """What MuJoCo computes otherwise for an actuator on a site than for a wrench with an input."""
+    moving = [joint for name in _ancestors(m, wrench.body) for joint in m.body(name).joints]
+    names = {joint.name for joint in moving}
+    left_out = [s.name for s in sensors if isinstance(s, SiteSensor) and _measures(m, s, wrench)]
+    counted = [s.name for s in sensors
+               if isinstance(s, JointSensor) and s.kind == "actuator_force" and s.joint in names]  # fmt: skip
+    clipped = [j.name for j in moving if getattr(j, "actuator_range", None) is not None]
+    return [
+        f"MuJoCo {what} {part}{'s' * (len(found) > 1)} {', '.join(map(repr, found))}"
+        for what, part, found in (
+            ("leaves out actuators on sites in the value of", "sensor", left_out),
+            ("counts actuators on sites in the value of", "sensor", counted),
+            ("clips the forces of actuators on sites to the actuatorfrcrange of", "joint", clipped),
+        )
+        if found
+    ]
+
+
+def _ancestors(m: Mechanism, body: str) -> list[str]:
+    """The body and those before it, up to the world, which is not among them."""
+    parents = {b.name: b.parent for b in m.bodies}
+    found = []
+    while body in parents:
+        found.append(body)
+        body = parents[body]
+    return found
 
 
 def _measures(m: Mechanism, sensor: SiteSensor, wrench: Wrench) -> bool:
@@ -245,17 +274,14 @@ def _measures(m: Mechanism, sensor: SiteSensor, wrench: Wrench) -> bool:
     It is that on the subtree of the sensor's body; on the body itself the torque may be zero in all states.
     """
     frame = next((f for f in m.frames if f.name == sensor.frame), Frame("origin", sensor.frame))
-    parents = {body.name: body.parent for body in m.bodies}
-    body: str | None = wrench.body
-    if body == "world" or sensor.kind not in ("force", "torque"):
+    on_subtree = frame.body in (*_ancestors(m, wrench.body), "world")
+    if wrench.body == "world" or not on_subtree or sensor.kind not in ("force", "torque"):
         return False
-    while body is not None and body != frame.body:
-        body = parents.get(body)
     force, torque = np.array(wrench.force, float), np.array(wrench.torque, float)
     arm = np.array(wrench.point, float) - np.array(frame.position, float)
     if wrench.body == frame.body and sensor.kind == "torque":
         return bool((torque + np.cross(arm, force)).any())
-    return body is not None and bool(force.any() or (torque.any() and sensor.kind == "torque"))
+    return bool(force.any() or (torque.any() and sensor.kind == "torque"))
 
 
 def _with_one_damper(forces: list[Any], notes: ExportNotes) -> list[Any]:
@@ -291,14 +317,11 @@ def _is_joint_of_mjcf(m: Mechanism, body: Body, joint: MovingJoint) -> bool:
 
 def _moved_by_constraints(m: Mechanism) -> set[str]:
     """The joints that move an end of a Connect or a Weld, active or not."""
-    bodies = {body.name: body for body in m.bodies}
     found: set[str] = set()
     for c in (*m.constraints, *m.inactive_constraints):
         ends = (c.a[0], c.b[0]) if isinstance(c, Connect) else (c.a, c.b) if isinstance(c, Weld) else ()
         for end in ends:
-            while body := bodies.get(end):
-                found |= {joint.name for joint in body.joints}
-                end = body.parent
+            found |= {joint.name for name in _ancestors(m, end) for joint in m.body(name).joints}
     return found
 
 
