@@ -25,6 +25,13 @@ MOCAP = """<mujoco><option timestep="0.001"/><worldbody>
 </mujoco>"""
 
 
+MESH = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+BESIDE = """<mujoco><compiler meshdir="../parts"/><asset><mesh name="t" file="t.obj"/></asset><worldbody>
+<body><freejoint/><geom type="mesh" mesh="t" density="6"/></body></worldbody></mujoco>"""
+PACKAGED = """<robot name="p"><link name="base"><collision><geometry><mesh filename="package://parts/t.obj"/>
+</geometry></collision></link></robot>"""
+
+
 @pytest.fixture
 def call(capsys, monkeypatch, tmp_path):
     """Runs a command in a folder with some models; gives (status, output and errors in one line)."""
@@ -32,6 +39,11 @@ def call(capsys, monkeypatch, tmp_path):
     (tmp_path / "arm.urdf").write_text(URDF.format(mass=1))
     (tmp_path / "invalid.urdf").write_text(URDF.format(mass=-1))
     (tmp_path / "mocap.xml").write_text(MOCAP)
+    for folder in ("parts", "models"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "parts" / "t.obj").write_text(MESH)
+    (tmp_path / "models" / "beside.xml").write_text(BESIDE)
+    (tmp_path / "models" / "packaged.urdf").write_text(PACKAGED)
     friction = zw.Revolute("j", friction=1, friction_softness=None)
     hard = zw.Mechanism("hard", [zw.Body("a", friction, mass=1, inertia=(1, 1, 1))])
     (tmp_path / "hard.json").write_text(hard.to_json())
@@ -62,6 +74,9 @@ PYTHON = re.compile(r"\b[a-z_]+=(False|True|'|\"|\.\.\.|[\s,;]|$)")
         ("export arm.urdf code --integrator rk45", "--integrator euler"),
         ("export arm.urdf a.xyz", "--format c99"),
         ("info arm.urdf --base free", ""),
+        ("info models/beside.xml", "--asset-dirs parts"),
+        ("simulate models/beside.xml --asset-dirs nowhere", "--asset-dirs parts"),
+        ("convert models/packaged.urdf a.json", "--package-dirs ."),
     ],
 )
 def test_a_remedy_is_an_option_of_the_command_that_is_accepted(call, line, remedy):
@@ -83,6 +98,20 @@ def test_the_remedies_help(call, tmp_path):
         assert call(line)[0] == 1
         status, text = call(f"{line} --no-strict")
         assert status == 0 and "strict" not in text  # which was given
+
+
+def test_folders_of_meshes_and_packages_are_options(call):
+    """The density of 6 kg/m^3 gives the tetrahedron of 1/6 m^3 the mass 1 kg; folders may be several."""
+    status, text = call("info models/beside.xml --asset-dirs models --asset-dirs parts")
+    assert status == 0 and "total mass 1 kg" in text
+    assert call("check --asset-dirs parts models/beside.xml")[0] == 0
+    status, text = call("info models/beside.xml --asset-dirs nowhere")
+    assert status == 1 and "--asset-dirs nowhere is no folder" in text
+    status, text = call("info models/packaged.urdf")
+    assert status == 1 and "give the folder that contains it in --package-dirs" in text
+    for folder in (".", "parts"):
+        status, text = call(f"info models/packaged.urdf --package-dirs {folder}")
+        assert status == 0 and "of which 1 are meshes" in text
 
 
 def test_the_option_that_a_note_on_an_fmu_names_gives_model_exchange(call, monkeypatch):

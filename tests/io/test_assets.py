@@ -433,7 +433,7 @@ def test_meshes_outside_the_folder_of_an_mjcf_file_need_asset_dirs(tmp_path: Pat
     with pytest.raises(LoadError, match=r"outside of the folder of the model.*in asset_dirs"):
         zw.load(path)
     for argument in ("asset_dirs", "package_dirs"):
-        with pytest.raises(LoadError, match=f"{argument} names .*meshs', which is no folder"):
+        with pytest.raises(LoadError, match=f"{argument}='.*meshs' is no folder"):
             zw.load(path, **{argument: [tmp_path / "meshes", tmp_path / "meshs"]})
     for folders in ([tmp_path / "meshes"], [tmp_path]):
         assert zw.load(path, asset_dirs=folders).bodies[0].mass == pytest.approx(1)

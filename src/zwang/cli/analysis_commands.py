@@ -13,8 +13,9 @@ import zwang as zw
 from zwang.algebra.rotations import from_rpy
 from zwang.api.arguments.initial_conditions import initial_state
 from zwang.cli.command_options import (
-    Base,
+    FILE_OPTIONS,
     Coordinates,
+    FileOptions,
     Inputs,
     Keyframe,
     Model,
@@ -53,11 +54,11 @@ def equations(
             negative=(),
         ),
     ] = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Print the equations of motion: mass matrix times accelerations = right-hand side."""
-    m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
+    m = model_of(model, files, strict=strict, symbolic=symbolic or ())
     print(visible(zw.equations(m, speeds, method).written(format)))
 
 
@@ -76,11 +77,11 @@ def linearize(
     trim: Annotated[
         bool, Parameter(help="Linearise about an equilibrium near the state instead.", negative=())
     ] = False,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Print the linear model about a state: its matrices A and B, and its poles."""
-    m = model_of(model, base=base, strict=strict, param=param, keyframe=keyframe)
+    m = model_of(model, files, strict=strict, param=param, keyframe=keyframe)
     check_keyframe(keyframe, {"--q0": q0, "--v0": v0})
     q: Any = keyframe or initial_state(m, parse_pairs(q0)).q[0]
     v: Any = None if keyframe else initial_state(m, None, parse_pairs(v0)).v[0]
@@ -131,14 +132,14 @@ def ik(
         int | None, Parameter(help="Number of further, random starts, by default 200.")
     ] = None,
     param: Values = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> int:
     """Find a configuration that moves a frame to a target pose (inverse kinematics).
 
     The exit status is 1 if none was found.
     """
-    m = model_of(model, base=base, strict=strict, param=param)
+    m = model_of(model, files, strict=strict, param=param)
     if quaternion is not None and rpy is not None:
         raise DescriptionError("give the orientation by --quaternion or by --rpy, not by both")
     target: Any = np.array(position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,10 +19,37 @@ Strict = Annotated[
         help="Reject files with invalid or missing data; --no-strict repairs them and reports each repair."
     ),
 ]
-Base = Annotated[
-    Literal["fixed", "free"],
-    Parameter(help="How a URDF's root link is attached to the world: rigidly, or by a free joint."),
-]
+
+
+@Parameter(name="*", help="How the file of a model is read.")
+@dataclass(frozen=True)
+class FileOptions:
+    """The options by which a model is read from its file, besides --no-strict; see `zw.load`."""
+
+    base: Annotated[
+        Literal["fixed", "free"],
+        Parameter(help="How a URDF's root link is attached to the world: rigidly, or by a free joint."),
+    ] = "fixed"
+    package_dirs: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="A package of package:// addresses, or a folder of packages. May be given several times.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
+    asset_dirs: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="A folder whose files, such as meshes, the model may name besides those in its own folder. "
+            "May be given several times.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = ()
+
+
+FILE_OPTIONS = FileOptions()
 Kind = Annotated[
     Literal["overview", "time", "phase", "energy", "drift", "forces", "zwang"],
     Parameter(

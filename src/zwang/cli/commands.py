@@ -9,6 +9,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "model_commands:info": (
         "zwang info furuta",
         "zwang info robot.urdf --base free",
+        "zwang info robot/robot.xml --asset-dirs meshes",
     ),
     "model_commands:check": ("zwang check robot.urdf",),
     "analysis_commands:equations": (

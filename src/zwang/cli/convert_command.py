@@ -11,7 +11,7 @@ from rich.markup import escape
 
 import zwang as zw
 from zwang.atomic import write_file
-from zwang.cli.command_options import Base, Model, Values
+from zwang.cli.command_options import FILE_OPTIONS, FileOptions, Model, Values
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import FormatError
@@ -26,7 +26,7 @@ def convert(
     ],
     *,
     param: Values = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Annotated[
         bool,
         Parameter(
@@ -41,7 +41,7 @@ def convert(
     what it cannot say, is listed.
     """
     write = writer_of(output)
-    m = model_of(model, base=base, strict=strict, param=param)
+    m = model_of(model, files, strict=strict, param=param)
     report = write(m, output, strict)
     for note in (*(n for n in m.report.notes if n.kind in ("repaired", "unsupported")), *report.notes):
         where = f"{note.where}: " if note.kind != "written" else ""

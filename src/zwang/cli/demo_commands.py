@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import zwang as zw
-from zwang.cli.command_options import Base, Model, Strict, Values
+from zwang.cli.command_options import FILE_OPTIONS, FileOptions, Model, Strict, Values
 from zwang.cli.console import out
 from zwang.cli.initial_states import displaced_configurations
 from zwang.cli.inputs import check_counts, model_of
@@ -26,14 +26,14 @@ def bench(
     *,
     worlds: Annotated[int, Parameter(help="Number of worlds evaluated in one call.")] = 4096,
     param: Values = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Measure how fast a model runs on this computer: compile time, and computing time per world of each
     function.
     """
     check_counts(worlds)
-    m = model_of(model, base=base, strict=strict, param=param)
+    m = model_of(model, files, strict=strict, param=param)
     if not m.nv:
         raise SimulationError(f"{str(model)!r} has no movable joint, so there is nothing to measure")
     rng = np.random.default_rng(0)

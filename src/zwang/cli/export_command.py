@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 import zwang as zw
-from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict
+from zwang.cli.command_options import FILE_OPTIONS, FileOptions, FixedStepIntegrator, Model, Step, Strict
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of, parse_pairs
 from zwang.mechanism.report import Report
@@ -62,14 +62,14 @@ def export(
         list[str] | None,
         Parameter(help="The value of a parameter, as name=value. May be given several times.", negative=()),
     ] = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Write a model as code for other programs: its step with contacts, dynamics, Jacobians and sensors.
 
     The code has no dependencies, allocates no memory, and computes the same bits as zwang.
     """
-    m = model_of(model, base=base, strict=strict, symbolic=symbolic or ())
+    m = model_of(model, files, strict=strict, symbolic=symbolic or ())
     report = zw.export(
         m,
         output,

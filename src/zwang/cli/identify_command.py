@@ -11,7 +11,15 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 import zwang as zw
-from zwang.cli.command_options import Base, FixedStepIntegrator, Model, Step, Strict, Values
+from zwang.cli.command_options import (
+    FILE_OPTIONS,
+    FileOptions,
+    FixedStepIntegrator,
+    Model,
+    Step,
+    Strict,
+    Values,
+)
 from zwang.cli.console import library_text, out
 from zwang.cli.convert_command import Writer, writer_of
 from zwang.cli.inputs import missing_file_message, model_of
@@ -134,7 +142,7 @@ def identify(
     independent: Independent = None,
     check_units: CheckUnits = True,
     param: Values = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Fit the parameters of a model to measured motions and forces, and report which of them the data tell.
@@ -151,16 +159,16 @@ def identify(
     _check_method(method, of_forces, of_simulation)
     write = None if out_file is None else _writer(out_file)
     _check_exist(data)
-    original = model_of(model, base=base, strict=strict, param=param)
+    original = model_of(model, files, strict=strict, param=param)
     whole = zw.identify.with_fixed_joints(original, fix or ())
     m = whole if method == "forces" else _without_motors(whole)
     kinds = kind or _default_kinds(method, out_file)
     if write is not None and out_file is not None:
         _check_writable(whole, write, out_file, kinds, strict)
-    files = _ignored_columns(data, ignore or (), _columns_without(original, m))
+    tables = _ignored_columns(data, ignore or (), _columns_without(original, m))
     options = {"cutoff": cutoff, "delay": delay, "check_units": check_units}
     fixed = _fixed_coordinates(original, m)
-    trials = [zw.identify.read_csv(m, path, ignore=x, fixed=fixed, **options) for path, x in files]
+    trials = [zw.identify.read_csv(m, path, ignore=x, fixed=fixed, **options) for path, x in tables]
     loss = "huber" if robust else "linear"
     if method == "forces":
         found = zw.identify.fit(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import zwang as zw
-from zwang.cli.command_options import Base
+from zwang.cli.command_options import FILE_OPTIONS, FileOptions
 from zwang.errors import LoadError, SimulationError, did_you_mean
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.mocap import moved_mocap_bodies
@@ -20,8 +20,8 @@ DOCUMENTS = (".urdf", ".xml", ".mjcf", ".json")
 
 def model_of(
     model: str | Path,
+    files: FileOptions = FILE_OPTIONS,
     *,
-    base: Base = "fixed",
     strict: bool = True,
     symbolic: Sequence[str] = (),
     param: Sequence[str] | None = None,
@@ -34,7 +34,7 @@ def model_of(
     """
     name = str(model)
     if Path(name).exists():
-        m = zw.load(name, base=base, strict=strict, symbolic=symbolic)
+        m = zw.load(name, strict=strict, symbolic=symbolic, **vars(files))
     elif name in SAMPLES:
         m = with_symbolic_parameters(SAMPLES[name](), symbolic)
     else:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 import zwang as zw
-from zwang.cli.command_options import Base, Model, Strict
+from zwang.cli.command_options import FILE_OPTIONS, FileOptions, Model, Strict
 from zwang.cli.console import library_text, out
 from zwang.cli.inputs import model_of
 from zwang.errors import ZwangWarning
@@ -26,12 +26,12 @@ NAMES_SHOWN = 12  # names on one line of `info`
 def info(
     model: Model,
     *,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
     everything: Annotated[bool, Parameter(name="--all", help="Print every note.", negative=())] = False,
 ) -> None:
     """List a model's bodies, joints, inputs, constraints and frames, and the notes from reading its file."""
-    m = model_of(model, base=base, strict=strict)
+    m = model_of(model, files, strict=strict)
     bodies = f"{len(m.bodies)} bod{'y' if len(m.bodies) == 1 else 'ies'}"
     out.print(
         f"[bold]{escape(m.name)}[/]: {bodies}, {m.nq} coordinates, {m.nv} generalised velocities, {_mass(m)}"
@@ -49,14 +49,14 @@ def info(
         out.print(f"{hidden} more notes do not affect the motion; --all prints them")
 
 
-def check(model: Model, *, base: Base = "fixed", strict: Strict = True) -> int:
+def check(model: Model, *, files: FileOptions = FILE_OPTIONS, strict: Strict = True) -> int:
     """Look for values that are valid but implausible, such as angles in degrees or lengths in millimetres.
 
     The exit status is 1 if anything is implausible, repaired or unsupported, or if the file cannot be read.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZwangWarning)
-        m = model_of(model, base=base, strict=strict)
+        m = model_of(model, files, strict=strict)
     found = [*zw.lint(m), *(note for note in m.report.notes if note.kind != "read")]
     for note in found:
         out.print(f"[yellow]{escape(note.kind)}:[/] {library_text(note.what)} [dim]{escape(note.where)}[/]")

@@ -15,10 +15,11 @@ from rich.table import Table
 import zwang as zw
 from zwang.cli.application import INTERRUPTED
 from zwang.cli.command_options import (
-    Base,
+    FILE_OPTIONS,
     Compiled,
     Coordinates,
     Duration,
+    FileOptions,
     Inputs,
     Integrator,
     Keyframe,
@@ -81,7 +82,7 @@ def simulate(
     plot: PlotFile = None,
     kind: Kind = "overview",
     html: PageFile = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
     compiled: Compiled = True,
 ) -> int:
@@ -92,7 +93,7 @@ def simulate(
     """
     check_output_files({"--out": (out_file, EXPORTS), "--plot": (plot, PICTURES), "--html": (html, PAGES)})
     check_counts(worlds, seed)
-    m = model_of(model, base=base, strict=strict, param=param, keyframe=keyframe)
+    m = model_of(model, files, strict=strict, param=param, keyframe=keyframe)
     if not m.nv:
         raise SimulationError(
             f"{str(model)!r} has no movable joint, so there is nothing to simulate; "
@@ -180,7 +181,7 @@ def view(
     ] = None,
     browser: Annotated[bool, Parameter(help="Open the page in the browser.")] = True,
     param: Values = None,
-    base: Base = "fixed",
+    files: FileOptions = FILE_OPTIONS,
     strict: Strict = True,
 ) -> None:
     """Show a model with a slider for each joint, or play a recording, in the browser.
@@ -192,9 +193,7 @@ def view(
     recorded = model.suffix in RECORDINGS
     if recorded and param:
         raise SimulationError(f"a recording has the values of its symbols; leave out --param {param[0]}")
-    what: Any = (
-        recording_from_file(model) if recorded else model_of(model, base=base, strict=strict, param=param)
-    )
+    what: Any = recording_from_file(model) if recorded else model_of(model, files, strict=strict, param=param)
     if recorded and forces and "force" not in what and point_force_labels(zw.mechanism_of(what)):
         what = zw.derived_quantities(what.isel(world=slice(0, worlds)), "forces")
     if html is not None:

@@ -83,7 +83,7 @@ def _folders(given: Any, argument: str) -> tuple[Any, ...]:
     folders = (given,) if isinstance(given, (str, os.PathLike)) else tuple(given)
     for folder in folders:
         if not isinstance(folder, (str, os.PathLike)) or not os.path.isdir(folder):
-            raise LoadError(f"{argument} names {str(folder)!r}, which is no folder; give existing folders")
+            raise LoadError(f"{argument}={str(folder)!r} is no folder; give existing folders")
     return folders
 
 

@@ -105,7 +105,7 @@ class AssetRoots:
         if not folders:
             raise MissingAsset(
                 f"{where}: the package {packages[-1]!r} of {name!r} is not found beside or above the model; "
-                "give the folder that contains it in package_dirs"
+                "give the folder that contains it in package_dirs="
             )
         for folder, path_inside in product(folders, inners):
             path = self._inside(folder / path_inside, (folder,), name, where, must_exist=False)
@@ -150,7 +150,7 @@ class AssetRoots:
                 )
             raise LoadError(
                 f"{where}: {name!r} is outside of the folder of the model, {str(roots[0])!r}, and is not "
-                f"opened; give a folder that contains it in {self.argument}"
+                f"opened; give a folder that contains it in {self.argument}="
             )
         if must_exist and not real.exists():
             raise MissingAsset(f"{where}: there is no file {name!r} (searched as {str(path)!r})")
