@@ -40,6 +40,18 @@ def test_each_kind_of_joint(tmp_path: Path, kind: str, expected: type, nq: int, 
     assert (m.nq, m.nv) == (nq, nv)
 
 
+@pytest.mark.parametrize(("axis", "is_told"), [("0 0 1", False), ("0 0 -1", True), ("1 0 0", True)])
+def test_directions_of_a_planar_joint_that_urdf_does_not_define_are_told(
+    tmp_path: Path, axis: str, is_told: bool
+) -> None:
+    path = written(tmp_path, pendulum(inside=f'<axis xyz="{axis}"/>', kind="planar"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m = zw.load(path)
+    assert m.joint("shoulder").joint.axis == tuple(map(int, axis.split()))
+    assert any("does not define its two directions" in str(w.message) for w in caught) == is_told
+
+
 def test_numbers_of_a_joint(tmp_path: Path) -> None:
     inside = (
         '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/><axis xyz="0 3 4"/>'

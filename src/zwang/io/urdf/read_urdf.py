@@ -216,7 +216,15 @@ class _Robot:
         settings = {**self._limits(joint, kind), **self._friction(joint)}
         if kind == "floating":
             return Free(name, **settings)
-        return MOVING[kind](name, axis=self._axis(joint), **settings)
+        axis = self._axis(joint)
+        if kind == "planar" and axis != (0, 0, 1):
+            message = (
+                f"the axis of the planar joint {name!r} is {axis}, not z: URDF does not define its two "
+                "directions of translation; zwang has those of zw.Planar, MuJoCo has others, and Pinocchio "
+                "ignores the axis"
+            )
+            self.findings.warn(joint, message, "read")
+        return MOVING[kind](name, axis=axis, **settings)
 
     def _axis(self, joint: Element) -> tuple[Any, ...]:
         element = joint.one("axis")
