@@ -50,7 +50,7 @@ ALLOWED = {
     "constraint/independent_velocities.py independent_velocities": "the type of an argument",
     "constraint/independent_velocities.py _check_numbers": "an error for coefficients that are not numbers",
     "solver/coordinate_reduction.py forces_of": ABSENT,
-    "solver/coordinate_reduction.py _pivot": SPARSE,
+    "solver/coordinate_reduction.py gauss_jordan": SPARSE,
     "solver/multipliers.py solve_multipliers": ABSENT,
     "solver/primal_cost.py PrimalCost._hessian": SPARSE,
 }

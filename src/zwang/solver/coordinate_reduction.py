@@ -26,6 +26,7 @@ from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
 from zwang.scalar import (
     MutableArray,
     absolute,
+    cond,
     divide,
     empty,
     equal,
@@ -39,6 +40,7 @@ from zwang.scalar import (
     raise_if,
     sqrt,
     where,
+    zeros,
 )
 from zwang.solver.solution import Solution
 
@@ -244,8 +246,8 @@ def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> Co
     Row i of the result R a = x determines the acceleration that row i of C marks.
     """
     k, n = A.shape
-    RX, marks = gauss_jordan(A, b.reshape(k, 1), pivots)
-    solved = _by_mark(RX, marks)
+    RX, unknown = gauss_jordan(A, b.reshape(k, 1), pivots)
+    solved, is_solved = _by_unknown(RX, unknown, n)
 
     def column(j: Any, columns: MutableArray) -> MutableArray:
         for i in range(n):
@@ -254,9 +256,9 @@ def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> Co
         return columns
 
     columns = fori_loop(0, n, column, empty((n, n)))
-    is_unknown = tuple(sum(marks[i, j] for i in range(k)) < 0.5 for j in range(n))
+    is_unknown = tuple(is_solved[j] < 0.5 for j in range(n))
     particular = scalar_array([solved[i, n] for i in range(n)])
-    return CoordinateReduction(columns, particular, is_unknown, inconsistent=_inconsistent(RX, marks, n))
+    return CoordinateReduction(columns, particular, is_unknown, inconsistent=_inconsistent(RX, unknown, n))
 
 
 def _by_selection(
@@ -268,16 +270,16 @@ def _by_selection(
     (k, n), m = A.shape, len(S)
     right = np.zeros((m + k, m + 1), int).astype(object)
     right[:m, :m], right[m:, m] = np.eye(m, dtype=int), b
-    RX, marks = gauss_jordan(np.concatenate([S, A]), right, (*pivots, SINGULAR_PIVOT))
-    solved = _by_mark(RX, marks)
+    RX, unknown = gauss_jordan(np.concatenate([S, A]), right, (*pivots, SINGULAR_PIVOT))
+    solved, is_solved = _by_unknown(RX, unknown, n)
     columns = fori_loop(
         0, m, lambda j, x: _with_row(x, j, [solved[i, n + j] for i in range(n)]), empty((m, n))
     )
     remainders = [[RX[i, n + j] for j in range(m)] for i in range(m + k)]
-    constrained = _any(_has_remainder(marks, i, x) for i, x in enumerate(remainders))
-    undetermined = _any(sum(marks[i, j] for i in range(m + k)) < 0.5 for j in range(n))
+    constrained = _any(_has_remainder(unknown, i, x) for i, x in enumerate(remainders))
+    undetermined = _any(is_solved[j] < 0.5 for j in range(n))
     dependent = logical_or(constrained, undetermined)
-    inconsistent = logical_and(logical_not(dependent), _inconsistent(RX, marks, n + m))
+    inconsistent = logical_and(logical_not(dependent), _inconsistent(RX, unknown, n + m))
     particular = scalar_array([solved[i, n + m] for i in range(n)])
     return CoordinateReduction(columns, particular, (True,) * m, dependent, inconsistent)
 
@@ -285,71 +287,67 @@ def _by_selection(
 def gauss_jordan(
     T: np.ndarray, right: np.ndarray, pivots: tuple[Any, ...]
 ) -> tuple[MutableArray, MutableArray]:
-    """([R X], marks), (k, n + c) and (k, n), of T x = right (k, c) by Gauss-Jordan elimination with row-wise
+    """([R X], unknown), (k, n + c) and (k,), of T x = right (k, c) by Gauss-Jordan elimination with row-wise
     pivoting.
 
-    Row i of R x = X determines the unknown at which marks[i] is 1, if any; elsewhere it is 0. pivots:
-    decreasing lower bounds. For each bound in turn, every row without a pivot takes its largest entry as
-    pivot if that is above the bound. A row that depends on the others has no mark, and the remainder of its
-    right-hand side in X.
+    Row i of R x = X determines the unknown number unknown[i], or none if that is -1; the rows are not in the
+    order of those of T. pivots: decreasing lower bounds. For each bound in turn, every row without a pivot
+    takes its largest entry as pivot if that is above the bound. A row that depends on the others has no
+    pivot, and the remainder of its right-hand side in X.
     """
-    (k, n), c = T.shape, right.shape[1]
-    RX, marks = mutable_array(np.concatenate([T, right], axis=1)), mutable_array(np.zeros((k, n)))
+    n, width = T.shape[1], T.shape[1] + right.shape[1]
+    # rows of structural zeros, which have no pivot, are the last ones
+    empty_rows = [all(is_zero(x) for x in row) for row in T]
+    order, k = np.argsort(empty_rows, kind="stable"), len(T) - sum(empty_rows)
+
+    def eliminate(i: Any, carry: Any, bound: Any) -> Any:
+        RX, unknown = carry
+        column, size = fori_loop(0, n, lambda j, best: _larger(j, RX[i, j], best), (0.0, 0.0))
+        takes = logical_and(unknown[i] < 0, size > bound)
+        return cond(takes, lambda RX, unknown: pivoted(i, column, RX, unknown), lambda *x: x, RX, unknown)
+
+    def pivoted(i: Any, column: Any, RX: MutableArray, unknown: MutableArray) -> Any:
+        """Row i scaled by its pivot, whose column is eliminated from the other rows."""
+        scale = 1 / RX.gather(1.0 * i * width + column)
+        row = [scale * RX[i, j] for j in range(width)]
+        RX = _with_row(RX, i, row)
+
+        def subtract(other: Any, RX: MutableArray) -> MutableArray:
+            entry = where(equal(1.0 * other, 1.0 * i), 0.0, RX.gather(1.0 * other * width + column))
+            return cond(equal(entry, 0), lambda RX: RX, lambda RX: without(other, entry, RX), RX)
+
+        def without(other: Any, entry: Any, RX: MutableArray) -> MutableArray:
+            return _with_row(RX, other, [RX[other, j] - entry * x for j, x in enumerate(row)])
+
+        return fori_loop(0, k, subtract, RX), unknown.set(i, column)
+
+    RX = mutable_array(np.concatenate([T, right], axis=1)[order])
+    carry = RX, mutable_array(np.full(len(T), -1.0))
     for bound in pivots:
-
-        def eliminate(i: Any, carry: Any, bound: Any = bound) -> Any:
-            RX, marks = carry
-            old = [marks[i, j] for j in range(n)]
-            row = [RX[i, j] for j in range(n + c)]
-            # a pivot of row i, if it has none; the row is scaled by it, and its column eliminated from others
-            mark = _pivot(row[:n], bound, sum(old) < 0.5)
-            scale = divide(1, where(_any(mark), _marked_entry(mark, row), 1))
-            row = [scale * x for x in row]
-
-            def subtract(other: Any, RX: MutableArray) -> MutableArray:
-                own = [RX[other, j] for j in range(n + c)]
-                entry = where(equal(1.0 * other, 1.0 * i), 0, _marked_entry(mark, own))
-                return _with_row(RX, other, [x - entry * y for x, y in zip(own, row, strict=True)])
-
-            RX = fori_loop(0, k, subtract, RX)
-            both = zip(mark, old, strict=True)
-            return _with_row(RX, i, row), _with_row(marks, i, [where(new, 1.0, x) for new, x in both])
-
-        RX, marks = fori_loop(0, k, eliminate, (RX, marks))
-    return RX, marks
+        carry = fori_loop(0, k, lambda i, x, bound=bound: eliminate(i, x, bound), carry, unroll=False)
+    return carry
 
 
-def _pivot(row: list[Any], bound: Any, needed: Any) -> list[Any]:
-    """For each entry whether it is the pivot: the first of the largest entries, if it is above the bound."""
-    candidates = [j for j, x in enumerate(row) if not is_zero(x)]
-    size = max_abs(row[j] for j in candidates)
-    available: Any = logical_and(needed, size > bound)
-    mark: list[Any] = [False] * len(row)
-    for j in candidates[:-1]:
-        mark[j] = logical_and(available, absolute(row[j]) >= size)
-        available = logical_and(available, logical_not(mark[j]))
-    if candidates:
-        mark[candidates[-1]] = available
-    return mark
+def _larger(j: Any, x: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The position and the size of the larger of two entries, x at j and the best one so far."""
+    column, size = best
+    larger = absolute(x) > size
+    return where(larger, 1.0 * j, column), where(larger, absolute(x), size)
 
 
-def _marked_entry(mark: list[Any], values: list[Any]) -> Any:
-    """The marked one of the first values, 0 if none is."""
-    return sum((where(m, x, 0) for m, x in zip(mark, values, strict=False)), start=0)
+def _by_unknown(RX: MutableArray, unknown: MutableArray, n: int) -> tuple[MutableArray, MutableArray]:
+    """For each unknown the row of [R X] that determines it, zeros if none does, and 1 if some row does."""
+    k, width = RX.shape
 
+    def enter(i: Any, carry: Any) -> Any:
+        return cond(unknown[i] < 0, lambda *x: x, lambda *x: entered(i, *x), *carry)
 
-def _by_mark(RX: MutableArray, marks: MutableArray) -> MutableArray:
-    """C^T [R X]: for each unknown the row of [R X] that determines it, zeros if none does."""
-    (k, n), width = marks.shape, RX.shape[1]
+    def entered(i: Any, solved: MutableArray, is_solved: MutableArray) -> Any:
+        for j in range(width):
+            solved = solved.scatter(unknown[i] * width + j, RX[i, j])
+        return solved, is_solved.scatter(unknown[i], 1.0)
 
-    def unknown(r: Any, solved: MutableArray) -> MutableArray:
-        own = fori_loop(0, k, lambda i, own: add(i, r, own), [0.0] * width)
-        return _with_row(solved, r, own)
-
-    def add(i: Any, r: Any, own: list[Any]) -> list[Any]:
-        return [x + where(marks[i, r] > 0.5, RX[i, j], 0) for j, x in enumerate(own)]
-
-    return fori_loop(0, n, unknown, empty((n, width)))
+    return fori_loop(0, k, enter, (zeros((n, width)), zeros(n)))
 
 
 def _with_row(array: MutableArray, i: Any, row: list[Any]) -> MutableArray:
@@ -359,19 +357,18 @@ def _with_row(array: MutableArray, i: Any, row: list[Any]) -> MutableArray:
     return array
 
 
-def _has_remainder(marks: MutableArray, i: int, values: list[Any]) -> Any:
+def _has_remainder(unknown: MutableArray, i: int, values: list[Any]) -> Any:
     """Whether row i has no pivot, and a nonzero remainder in these of its right-hand sides."""
-    has_pivot = sum(marks[i, j] for j in range(marks.shape[1])) > 0.5
-    return logical_and(logical_not(has_pivot), max_abs(values) > INCONSISTENT_REMAINDER)
+    return logical_and(unknown[i] < 0, max_abs(values) > INCONSISTENT_REMAINDER)
 
 
-def _inconsistent(RX: MutableArray, marks: MutableArray, c: int) -> Any:
+def _inconsistent(RX: MutableArray, unknown: MutableArray, c: int) -> Any:
     """Whether a dependent row contradicts the others in column c of [R X], a right-hand side, relative to
     its largest entry.
     """
     remainders = [RX[i, c] for i in range(RX.shape[0])]
     scale = maximum(SMALLEST_RIGHT, max_abs(remainders))
-    return _any(_has_remainder(marks, i, [x / scale]) for i, x in enumerate(remainders))
+    return _any(_has_remainder(unknown, i, [x / scale]) for i, x in enumerate(remainders))
 
 
 def _any(conditions: Any) -> Any:
