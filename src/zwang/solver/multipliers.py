@@ -372,10 +372,17 @@ def _contradictions(M: Any, rows: Rows, a: Any) -> tuple[Any, Any]:
     return is_inconsistent(M, rows, a), max_abs(residuals.values()) > bound * scale
 
 
-def inconsistent_constraints(M: Any, rows: Rows, a: Any) -> tuple[list[str], float]:
-    """The names of hard equalities that are not satisfied at a, and the largest residual; on floats."""
-    residuals, scale = _residuals(M, rows, a)
-    unsatisfied = {rows.names[i] for i, r in residuals.items() if abs(r) > CONSISTENCY_TOLERANCE * scale}
+def inconsistent_constraints(M: Any, rows: Rows) -> tuple[list[str], float]:
+    """The names of hard equalities that no acceleration satisfies together, and the largest residual, at the
+    least-squares solution; on floats.
+    """
+    own = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
+    if not own:
+        return [], 0.0
+    A, b, w = (np.array(x, float)[own] for x in (rows.J, rows.aref, rows.inverse_weight))
+    scale = 1 / np.sqrt(np.where(w > 0, w, 1))
+    residuals, size = _residuals(M, rows, np.linalg.lstsq(scale[:, None] * A, scale * b, rcond=None)[0])
+    unsatisfied = {rows.names[i] for i, r in residuals.items() if abs(r) > CONSISTENCY_TOLERANCE * size}
     return sorted(unsatisfied), float(max_abs(residuals.values()))
 
 

@@ -107,8 +107,8 @@ def _reason(problem: GaussProblem, rows: Rows, found: Solution) -> SolveError | 
             "differ by more than floating-point numbers resolve; give the bodies an inertia or the joints an "
             "armature"
         )
-    if found.inconsistent:
-        worst, size = inconsistent_constraints(problem.M, rows, found.acceleration)
+    worst, size = inconsistent_constraints(problem.M, rows)
+    if found.inconsistent and worst:
         return InconsistentConstraintsError(
             f"the hard constraints {', '.join(worst)} contradict each other: no acceleration satisfies them "
             f"all (the largest residual is {size:.3g}); give one of them a softness, remove one, or start in "
