@@ -190,10 +190,8 @@ def test_a_rod_couples_balanced_wheels(eccentricity):
         np.testing.assert_allclose(run.q.values[0, -1], 1.5, atol=1e-10)
         assert np.isfinite(run.multiplier.values).all()
     # at its dead centre, but for rounding, the rod has no moment arm
-    for reduction in (False, True):
-        dead = zw.constrained_dynamics(m, [np.pi] * 2, [0, 0], [1, 0], coordinate_reduction=reduction)
-        np.testing.assert_allclose(dead.acceleration, [1 / (0.2 + 2 * eccentricity**2), 0], atol=1e-6)
-        np.testing.assert_allclose(dead.forces["rod"], 0, atol=1e-6)
+    dead = zw.constrained_dynamics(m, [np.pi, np.pi], [0, 0], [1, 0])
+    np.testing.assert_allclose(dead.acceleration, [1 / (0.2 + 2 * eccentricity**2), 0], atol=1e-6)
 
 
 def test_a_rod_on_a_wheel_without_mass():

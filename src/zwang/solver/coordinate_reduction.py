@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import factor
-from zwang.algebra.norms import by_precision, max_abs, root_of_square
+from zwang.algebra.norms import max_abs
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import DependentVelocitiesError, InconsistentConstraintsError
@@ -49,9 +49,6 @@ from zwang.solver.solution import Solution
 STRONG_PIVOT = 0.1
 WEAK_PIVOT = 1e-7  # a row whose largest remaining entry is below this depends on the others, ...
 VIOLATION_FACTOR = 30.0  # ... or below this times the violation, by which dependent rows differ
-# in double and in single precision, of an entry, relative to the largest or to the usual ones of its
-# constraint; smaller ones are rounding errors
-LEAST_ENTRY = 1e-13, 1e-6
 SINGULAR_PIVOT = 1e-9  # given independent velocities are singular where their pivots are below this
 SMALLEST_RIGHT = 1e-3  # [rad/s^2, m/s^2] to which remainders of right-hand sides are relative at least
 INCONSISTENT_REMAINDER = 0.3  # of a dependent row's right-hand side, above which it contradicts the others
@@ -104,17 +101,16 @@ class CoordinateReduction(NamedTuple):
         return [[products[i, j] + (unit[i] if i == j else 0) for j in range(i + 1)] for i in range(m)]
 
 
-def coordinate_reduction(rows: Rows, S: Any = None, inertia: Any = 0) -> CoordinateReduction:
+def coordinate_reduction(rows: Rows, S: Any = None) -> CoordinateReduction:
     """The accelerations that satisfy hard equalities, by Gauss-Jordan elimination.
 
-    S (m, n): the independent accelerations z = S a, by default selected by the elimination. inertia: see
-    `row_scales`. On floats it raises DependentVelocitiesError for dependent z, and
-    InconsistentConstraintsError, naming the constraints, for inconsistent rows; on other scalars the result
-    reports both.
+    S (m, n): the independent accelerations z = S a, by default selected by the elimination. On floats it
+    raises DependentVelocitiesError for dependent z, and InconsistentConstraintsError, naming the constraints,
+    for inconsistent rows; on other scalars the result reports both.
     """
-    scales = row_scales(rows, inertia)
+    scales = row_scales(rows)
     A, b = scales[:, None] * rows.J, scales * rows.aref
-    pivots = (STRONG_PIVOT, dependence_bound(rows, inertia))
+    pivots = (STRONG_PIVOT, dependence_bound(rows))
     found = _by_elimination(A, b, pivots) if S is None else _by_selection(A, b, np.array(S), pivots)
     names = ", ".join(dict.fromkeys(rows.names))
     dependent = DependentVelocitiesError(
@@ -145,7 +141,7 @@ def solve_reduced(
     equalities = [i for i, hard in enumerate(rows.hard) if hard and rows.kinds[i] == "equality"]
     rest = [i for i in range(len(rows)) if i not in set(equalities)]
     hard_rows, other_rows = rows.select(equalities), rows.select(rest)
-    reduction = coordinate_reduction(hard_rows, S, np.trace(problem.M))
+    reduction = coordinate_reduction(hard_rows, S)
     reduced_problem, reduced_rows = _projected(problem, other_rows, reduction)
     found = Solution(reduced_problem.a_free, np.zeros(0), 0.0, 0.0 < 1.0)
     if rest:
@@ -213,31 +209,19 @@ def forces_of(A: Any, constraint_force: Any) -> np.ndarray:
 # elimination
 
 
-def dependence_bound(rows: Rows, inertia: Any) -> Any:
+def dependence_bound(rows: Rows) -> Any:
     """By how much rows may differ from a linear combination of others and still count as dependent, relative
     to the largest entry of each constraint: those of loops differ by their violation.
     """
-    return maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(row_scales(rows, inertia) * rows.position))
+    return maximum(WEAK_PIVOT, VIOLATION_FACTOR * max_abs(row_scales(rows) * rows.position))
 
 
-def row_scales(rows: Rows, inertia: Any) -> np.ndarray:
-    """For each row the factor with which 1 is the largest entry in all rows of its constraint.
-
-    A constraint whose entries are all rounding errors, as those of a rod at its dead centre, does not act: it
-    is scaled by the entries that it has elsewhere, about sqrt(w inertia) with its inverse weight w, since
-    J_k^2 <= (J M^-1 J^T) M_kk. inertia: the trace of M; 0: no constraint is taken for rounding errors.
-    """
+def row_scales(rows: Rows) -> np.ndarray:
+    """For each row the factor with which 1 is the largest entry in all rows of its constraint."""
     sizes: dict[str, Any] = {}
-    elsewhere: dict[str, Any] = {}
-    for name, row, w in zip(rows.names, rows.J, rows.inverse_weight, strict=True):
+    for name, row in zip(rows.names, rows.J, strict=True):
         sizes[name] = maximum(sizes.get(name, 0.0), max_abs(row))
-        elsewhere[name] = maximum(elsewhere.get(name, 0.0), root_of_square(w * inertia))
-    scales = {}
-    for name, size in sizes.items():
-        usual = elsewhere[name]
-        acts = size > by_precision(size, *LEAST_ENTRY) * usual
-        scales[name] = divide(1, where(acts, size, where(usual > 0, usual, 1)))
-    return scalar_array([scales[name] for name in rows.names])
+    return scalar_array([divide(1, where(sizes[name] > 0, sizes[name], 1)) for name in rows.names])
 
 
 def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> CoordinateReduction:

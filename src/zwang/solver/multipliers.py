@@ -45,7 +45,7 @@ from zwang.scalar import (
     where,
     while_loop,
 )
-from zwang.solver.coordinate_reduction import LEAST_ENTRY, dependence_bound, row_scales
+from zwang.solver.coordinate_reduction import dependence_bound, row_scales
 from zwang.solver.solution import Solution
 
 SOFT_ITERATIONS = 200  # with the first rho
@@ -65,6 +65,10 @@ DERIVATIVE_ROUNDING = 1e-12, 1e-4  # or, where they are zero, relative to their 
 SLOW_RESIDUAL = 1e-10, 1e-4  # of slow convergence, relative to its terms; smaller ones are rounding errors
 LEAST_EFFECT = 0.03  # on a coordinate, relative to the forces, that is none if it is smaller
 TOLD_RESIDUAL = 10  # relative to rounding errors; nothing is told by a smaller one
+LEAST_ENTRY = (
+    1e-13,
+    1e-6,
+)  # of a row, relative to the largest of its constraint; smaller ones are rounding errors
 OWN_ENTRY = (
     3  # relative to the violation of the constraint, which adds as much to an entry, and less than this
 )
@@ -138,11 +142,6 @@ class _Multipliers(NamedTuple):
         """The largest D (|b| + |A| |a|), of the terms of the residuals."""
         return max_abs(D * _magnitudes(self.rows.J, a, self.rows.aref))
 
-    @property
-    def inertia(self) -> Any:
-        """The trace of M."""
-        return np.trace(self.problem.M)
-
     def by_precision(self, numbers: tuple[float, float]) -> Any:
         """The number for double or for single precision."""
         return by_precision(self.scale, *numbers)
@@ -155,7 +154,7 @@ class _Multipliers(NamedTuple):
         size = value_of(self.terms(s.a, self.D))
         slow, effect = self.effect(values_of(s.residual), size)
         act = logical_and(slow > self.by_precision(SLOW_RESIDUAL), effect >= LEAST_EFFECT)
-        within_violation = effect <= value_of(dependence_bound(self.rows, self.inertia))
+        within_violation = effect <= value_of(dependence_bound(self.rows))
         # the iterations have hardly begun to find these forces
         slight = max_abs(self.D * self.change(s, ratio)) <= SLIGHT_CHANGE * max_abs(self.D * s.residual)
         rounds = slow <= TOLD_RESIDUAL * self.by_precision(ROUNDING)
@@ -178,7 +177,7 @@ class _Multipliers(NamedTuple):
         It is told as the force that has it in the row with the largest entry there. Rows are scaled so that
         the largest entry of each constraint is 1.
         """
-        rows, scales = self.rows, values_of(row_scales(self.rows, self.inertia))
+        rows, scales = self.rows, values_of(row_scales(self.rows))
         A, violation = values_of(rows.J), scales * values_of(rows.position)
         forces = values_of(self.D) * np.array(residual)
         entries = [max_abs(scales * column) for column in A.T]
@@ -367,8 +366,7 @@ def _contradictions(M: Any, rows: Rows, a: Any) -> tuple[Any, Any]:
     larger than that of dependent rows with this violation.
     """
     residuals, scale = _residuals(M, rows, a)
-    dependent = minimum(INCONSISTENT_RESIDUAL, dependence_bound(rows, np.trace(M)))
-    bound = maximum(CONSISTENCY_TOLERANCE, dependent)
+    bound = maximum(CONSISTENCY_TOLERANCE, minimum(INCONSISTENT_RESIDUAL, dependence_bound(rows)))
     return is_inconsistent(M, rows, a), max_abs(residuals.values()) > bound * scale
 
 
