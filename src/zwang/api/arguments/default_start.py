@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,41 +13,59 @@ from zwang.api.arguments.validation import named_keyframe
 from zwang.errors import ParameterError
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import Numbers
+from zwang.mechanism.options import Keyframe
 from zwang.mechanism.serialization import substitute_symbols, symbol_names
 from zwang.simulation.controls import control_names
 
 
-class DefaultStart(NamedTuple):
-    """What the arguments of an initial state leave out, one row for each world or one for all.
+@dataclass(frozen=True)
+class DefaultStart:
+    """What the arguments of an initial state leave out, as `Mechanism.subs` with the parameters of each world
+    gives it; one row for each world or one for all.
 
-    q (..., nq), v (..., nv). activation (..., nz), control (..., inputs): of a keyframe; of size 0 where it
-    has none.
+    keyframe: whose numbers these are; those that it does not have are of the home configuration, or the
+    neutral one, at rest. params: for each symbol its values (N,) or (1,). Each number is evaluated when it
+    is read, which raises ParameterError, with the name of the state, where it is not finite.
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    activation: np.ndarray
-    control: np.ndarray
+    mechanism: Mechanism
+    keyframe: Keyframe
+    params: Mapping[str, np.ndarray]
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """The configuration (..., nq)."""
+        m = self.mechanism
+        if self.keyframe.q:
+            return self._of_keyframe("q", self.keyframe.q)
+        numbers, where = (m.home, "home") if m.home else (m.neutral, "references of the joints")
+        return _rows_of_worlds(numbers, self.params, where)
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """The generalised velocities (..., nv)."""
+        return self._of_keyframe("v", self.keyframe.v or (0,) * self.mechanism.nv)
+
+    @cached_property
+    def activation(self) -> np.ndarray:
+        """The activations (..., nz) of the keyframe, or of size 0."""
+        return self._of_keyframe("activation", self.keyframe.activation)
+
+    @cached_property
+    def control(self) -> np.ndarray:
+        """The control (..., inputs) of the keyframe, or of size 0."""
+        return self._of_keyframe("control", self.keyframe.control)
+
+    def _of_keyframe(self, name: str, numbers: Numbers) -> np.ndarray:
+        return _rows_of_worlds(numbers, self.params, f"{name} of keyframe {self.keyframe.name!r}")
 
 
 def default_start(mechanism: Mechanism, q0: Any, params: Mapping[str, np.ndarray]) -> DefaultStart:
-    """The start in the keyframe that q0 names, or else in the home configuration, or the neutral one, at
-    rest, as `Mechanism.subs` with the parameters of each world gives it.
+    """The start in the keyframe that q0 names, or else in the home configuration.
 
-    params: for each symbol its values (N,) or (1,). Raises UnknownNameError, SimulationError, and
-    ParameterError, with the name of the state, for parameters for which it is not finite.
+    params: for each symbol its values (N,) or (1,). Raises UnknownNameError and SimulationError.
     """
-    keyframe, m = named_keyframe(mechanism, q0), mechanism
-    named = f"of keyframe {keyframe.name!r}"
-    q, where = (m.home, "home") if m.home else (m.neutral, "references of the joints")
-    if keyframe.q:
-        q, where = keyframe.q, f"q {named}"
-    return DefaultStart(
-        _rows_of_worlds(q, params, where),
-        _rows_of_worlds(keyframe.v or (0,) * m.nv, params, f"v {named}"),
-        _rows_of_worlds(keyframe.activation, params, f"activation {named}"),
-        _rows_of_worlds(keyframe.control, params, f"control {named}"),
-    )
+    return DefaultStart(mechanism, named_keyframe(mechanism, q0), params)
 
 
 def control_or_default(mechanism: Mechanism, q0: Any, control: Any, params: Mapping[str, np.ndarray]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,8 @@ def initial_state(
     start = default_start(mechanism, q0, values)
     v0 = validation.values_of_elements(mechanism, v0, "v", "v0")
     q0 = validation.values_of_elements(mechanism, None if isinstance(q0, str) else q0, "q", "q0")
-    q = _rows(q0, start.q, mechanism.coordinate_names, "q0")
-    v = _rows(v0, start.v, mechanism.speed_names, "v0")
+    q = _rows(q0, lambda: start.q, mechanism.coordinate_names, "q0")
+    v = _rows(v0, lambda: start.v, mechanism.speed_names, "v0")
     N = _count(worlds, {"q0": len(q), "v0": len(v), **lengths})
     check_memory(N, 2, sample_size(mechanism) + len(values))
     validation.normalise_quaternions(mechanism, q)
@@ -70,11 +71,12 @@ def sample_size(mechanism: Mechanism) -> int:
     return mechanism.nq + 3 * mechanism.nv + len(mechanism.inputs) + 3
 
 
-def _rows(value: Any, default: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
+def _rows(value: Any, default: Callable[[], np.ndarray], names: tuple[str, ...], name: str) -> np.ndarray:
     """(worlds or 1, n) floats; those of `default`, also (worlds or 1, n), in place of what is not given."""
-    value = validation.values_by_name(value, default.T, names, "coordinate or speed", name)
+    others = default() if value is None or isinstance(value, Mapping) else np.zeros((1, len(names)))
+    value = validation.values_by_name(value, others.T, names, "coordinate or speed", name)
     try:
-        array = real_array(default if value is None else value)
+        array = real_array(others if value is None else value)
     except (TypeError, ValueError, OverflowError):
         raise StateError(f"{name} must hold real numbers; it is {str(value)[:60]!r}") from None
     if array.ndim not in (1, 2) or array.shape[-1] != len(names):

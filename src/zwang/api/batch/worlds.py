@@ -207,13 +207,14 @@ class Worlds:
             for name, x in self._params.items()
         }
         start = default_start(self.mechanism, q, params)
+        control = start.control
         if activation is None and start.activation.size:
             activation = start.activation
         rows = self._initial_rows(len(chosen), None if isinstance(q, str) else q, v, start)
         z = rows_of(activation, (len(chosen), self.activation.shape[1]), "activation", 0.0)
         self.q[chosen], self.v[chosen], self.activation[chosen] = rows.q, rows.v, z
-        if start.control.size:
-            self.control[chosen] = start.control
+        if control.size:
+            self.control[chosen] = control
         for name, x in poses.items():
             if name in self._params:
                 self._params[name][chosen] = x
@@ -562,8 +563,13 @@ class Worlds:
         """Validated initial states of n worlds; those of `start` in place of what is not given."""
         m = self.mechanism
         q, v = values_of_elements(m, q, "q", "q"), values_of_elements(m, v, "v", "v")
-        rows_q = merged_rows(q, np.broadcast_to(start.q, (n, m.nq)), m.coordinate_names, "q")
-        rows_v = merged_rows(v, np.broadcast_to(start.v, (n, m.nv)), m.speed_names, "v")
+        default_q, default_v = np.zeros((n, m.nq)), np.zeros((n, m.nv))
+        if q is None or isinstance(q, Mapping):
+            default_q[:] = start.q
+        if v is None or isinstance(v, Mapping):
+            default_v[:] = start.v
+        rows_q = merged_rows(q, default_q, m.coordinate_names, "q")
+        rows_v = merged_rows(v, default_v, m.speed_names, "v")
         normalise_quaternions(m, rows_q)
         return InitialState(rows_q, rows_v, np.zeros((n, len(activations(m)))), {})
 
