@@ -150,6 +150,24 @@ def test_a_wrench_is_refused_where_mujoco_takes_its_actuator_for_one_on_the_join
     assert ("in the value of sensor 's'" in refused) == is_read
 
 
+@pytest.mark.parametrize("has_motor", [False, True])
+def test_a_wrench_is_refused_where_its_actuator_would_switch_gravity_compensation_on(has_motor, tmp_path):
+    joint = zw.Prismatic("x", axis=(0, 0, 1), actuator_gravity_compensation=True)
+    body = zw.Body("b", joint, mass=1.0, inertia=(1, 1, 1))
+    wrench = zw.Wrench("b", (1, 0, 0), axes="body", input="push")
+    m = zw.Mechanism(
+        "m", [body], forces=[zw.GravityCompensation("b", 1.0), wrench, *[zw.Motor("motor", "x")] * has_motor]
+    )
+    path = tmp_path / "m.xml"
+    refused = " ".join(note.what for note in zw.write_mjcf(m, path, strict=False).of_kind("unsupported"))
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    exact = zw.constrained_dynamics(m, [0.0], [0.0], control=np.zeros(1 + has_motor)).acceleration
+    assert np.allclose(data.qacc, exact, atol=1e-12) == has_motor
+    assert ("compensates gravity" in refused) == (not has_motor)
+
+
 def test_the_torque_at_a_site_of_the_world_is_refused_as_the_reader_does(tmp_path):
     b = zw.Body("b", zw.Revolute("j"), mass=1, inertia=(1, 1, 1))
     frames = [zw.Frame("site", "world", (0, 0, 1))]

@@ -26,6 +26,8 @@ from zwang.mechanism.force_elements import (
     Damper,
     EllipsoidDrag,
     FluidDrag,
+    GravityCompensation,
+    Motor,
     PointSpring,
     Spring,
     Wrench,
@@ -247,12 +249,16 @@ def _differences(m: Mechanism, wrench: Wrench, sensors: Sequence[Sensor]) -> lis
     counted = [s.name for s in sensors
                if isinstance(s, JointSensor) and s.kind == "actuator_force" and s.joint in names]  # fmt: skip
     clipped = [j.name for j in moving if getattr(j, "actuator_range", None) is not None]
+    acts = any(isinstance(f, Motor | Actuator) for f in m.forces)
+    compensates = any(isinstance(f, GravityCompensation) for f in m.forces)
+    carried = [j.name for j in m.joints if j.joint.actuator_gravity_compensation and compensates and not acts]
     return [
         f"MuJoCo {what} {part}{'s' * (len(found) > 1)} {', '.join(map(repr, found))}"
         for what, part, found in (
             ("leaves out actuators on sites in the value of", "sensor", left_out),
             ("counts actuators on sites in the value of", "sensor", counted),
             ("clips the forces of actuators on sites to the actuatorfrcrange of", "joint", clipped),
+            ("compensates gravity, beside an actuator on a site, by the actuators of", "joint", carried),
         )
         if found
     ]
