@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its integrators load when they are first used
 
 from zwang.errors import SimulationError
-from zwang.integrator.root_location import locate_crossings
+from zwang.integrator.root_location import Crossing, locate_crossings
 from zwang.scalar import real_number
 
 METHODS = {
@@ -91,12 +91,15 @@ class IntegrationEvents:
     values(t, y): the values of all of them (events,). directions: see `crosses`. occurs(t, k, y): called for
     each event k, in the order of time; the integration ends there if it returns true.
     arrives(t, k, before): called first where the value is zero at the end of a step; before: at its start.
+    touches(start, end, before, after, at): further events between these times, where the values are before
+    and after (events,) and the solution is at(t).
     """
 
     values: Callable[[float, np.ndarray], np.ndarray]
     directions: Sequence[int]
     occurs: Callable[[float, int, np.ndarray], bool]
     arrives: Callable[[float, int, float], None] = lambda t, k, before: None
+    touches: Callable[..., list[Crossing]] = lambda start, end, before, after, at: []
 
     def end_of_step(
         self, times: Sequence[float], before: np.ndarray, at: Callable[[float], np.ndarray], first: bool
@@ -120,7 +123,7 @@ class IntegrationEvents:
         after = np.asarray(self.values(end, at(end)), dtype=float)
         functions = [partial(self._value, k, at) for k in range(len(after))]
         crossings = locate_crossings(functions, self.directions, start, end, before, after, first=first)
-        for crossing in crossings:
+        for crossing in sorted([*crossings, *self.touches(start, end, before, after, at)]):
             if after[crossing.index] == 0:
                 self.arrives(crossing.t, crossing.index, float(before[crossing.index]))
             if self.occurs(crossing.t, crossing.index, at(crossing.t)):

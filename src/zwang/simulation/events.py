@@ -21,6 +21,7 @@ from zwang.errors import ShapeError, SimulationError, ZwangWarning
 from zwang.integrator.root_location import crosses, locate_root, without_rounding
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import is_scalar
+from zwang.simulation.hard_touches import HardTouches, StateAt, Touch, may_turn
 from zwang.simulation.impact_stage import has_hard_contacts, logged_impacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.status import NONE, TERMINAL_EVENT
@@ -198,6 +199,38 @@ def warn_of_gradual_closing(event: NamedEvent, t: float, told: set[str]) -> None
         )
 
 
+def touched(
+    touches: HardTouches, event: NamedEvent, params: Mapping[str, float], span: tuple[float, float],
+    values: tuple[float, float], at: StateAt,
+) -> float | None:  # fmt: skip
+    """The time at which the value of an event turns round in the span of time by a hard touch, or None.
+
+    values: at both ends of the span; other arguments as for `HardTouches.find`. Warns of the first touch of
+    each event.
+    """
+    before, after = values
+    if not before * after > 0 or before * event.direction > 0:
+        return None
+    found = touches.find(lambda t, q, v: float(event(t, q, v, params)), params, span, before, at)
+    if found is None:
+        return None
+    _warn_of_touch(event, found, touches.told)
+    return found.t
+
+
+def _warn_of_touch(event: NamedEvent, touch: Touch, told: set[str]) -> None:
+    if event.name not in told:
+        told.add(event.name)
+        warnings.warn(
+            f"event {event.name!r} did not come to zero: its value turned round at {touch.value:.3g} at t = "
+            f"{touch.t:.6g}, its recorded time; by this integrator the hard limit or contact closes over "
+            "about 20 steps, within which a force pushed the bodies back. Use a threshold before zero, a "
+            "smaller step, the integrator 'euler', or for contacts 'rk4'",
+            ZwangWarning,
+            stacklevel=2,
+        )
+
+
 class EventSearch:
     """Finds the events of all worlds of a simulation with steps of size h [s].
 
@@ -223,6 +256,8 @@ class EventSearch:
         self._before = values(np.zeros((initial.worlds, 1)), initial.q[:, None], initial.v[:, None])[:, 0]
         self._tolerance, self._told, self._gradual = ZeroTolerance(mechanism), set[str](), set[str]()
         self._zero = self._tolerance.of(self._before)
+        self._touches, self._last = HardTouches(mechanism, h), np.full_like(self._before, np.nan)
+        self._finds_touches = self._touches.is_needed and not lag
         warn_of_missing_values(events, self._before, np.zeros(initial.worlds), self._told)
 
     def locate(
@@ -245,6 +280,9 @@ class EventSearch:
         directions = np.array([event.direction for event in self.events])
         first = (np.arange(known.shape[1] - 1) == 0) & self._at_start
         crossed = crosses(known[:, :-1], known[:, 1:], directions, first=first[:, None]).any(axis=2)
+        if self._finds_touches:
+            earlier = np.concatenate([self._last[:, None], known[:, :-2]], axis=1)
+            crossed |= may_turn(earlier, known[:, :-1], known[:, 1:]).any(axis=2)
         if "impacts" in records:
             crossed |= records["impacts"][..., 0] > 0
         running = before["status"][:, 0] == NONE
@@ -262,6 +300,7 @@ class EventSearch:
                     state["status"][w] = TERMINAL_EVENT
                     break
         self._before, self._at_start, self._zero = after[:, -1], False, zero[:, -1]
+        self._last = known[:, -2]
 
     def _pieces(
         self, w: int, k: int, whole: Mapping[str, np.ndarray], impacts: np.ndarray | None
@@ -307,8 +346,30 @@ class EventSearch:
                     located.append(_Located(elapsed, index, piece, share))
                     if not self.lag and len(pieces) == 1 and is_gradual(before, after, zero[k + 1, index]):
                         warn_of_gradual_closing(event, clock * self.h + elapsed, self._gradual)
+                if self._finds_touches:
+                    located += self._touched(
+                        index, params, clock * self.h, piece, pieces, (float(before), float(after))
+                    )
                 before = after
         return sorted(located)
+
+    def _touched(
+        self, index: int, params: Mapping[str, float], t: float, piece: int,
+        pieces: Sequence[tuple[float, StepPath]], values: tuple[float, float],
+    ) -> list[_Located]:  # fmt: skip
+        """The hard touch of an event in a piece of a step from the time t [s] on; values: at both ends."""
+        begin, path = pieces[piece]
+        start = t + begin
+
+        def at(time: float) -> tuple[np.ndarray, np.ndarray]:
+            return path.at((time - start) / path.h)
+
+        if not path.h:
+            return []
+        found = touched(self._touches, self.events[index], params, (start, start + path.h), values, at)
+        if found is None:
+            return []
+        return [_Located(found - t, index, piece, (found - start) / path.h)]
 
     def _recorded(
         self, w: int, k: int, whole: Mapping[str, np.ndarray], pieces: Sequence[tuple[float, StepPath]],

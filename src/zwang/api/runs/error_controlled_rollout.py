@@ -24,7 +24,7 @@ from zwang.integrator.adaptive_step import (
     integrate_error_controlled,
 )
 from zwang.integrator.jacobian import difference_jacobian
-from zwang.integrator.root_location import without_rounding
+from zwang.integrator.root_location import Crossing, without_rounding
 from zwang.kinematics.configuration import configuration_rate, normalized_configuration
 from zwang.mechanism.mechanism import Mechanism
 from zwang.scalar import logical_not
@@ -39,9 +39,11 @@ from zwang.simulation.events import (
     event_records,
     is_gradual,
     is_last,
+    touched,
     warn_of_gradual_closing,
     warn_of_missing_values,
 )
+from zwang.simulation.hard_touches import HardTouches
 from zwang.simulation.impact_stage import has_hard_contacts
 from zwang.simulation.initial_state import InitialState
 from zwang.simulation.rollout import (
@@ -187,11 +189,11 @@ def integrate_worlds(
     """
     worlds: list[tuple[np.ndarray, ...]] = []
     searches: list[_WorldEvents] = []
-    tolerance = ZeroTolerance(mechanism)
+    tolerance, touches = ZeroTolerance(mechanism), HardTouches(mechanism, settings.step)
     try:
         for w in range(initial.worlds):
             params, zero = initial.parameters_of_world(w), np.zeros(len(events))
-            searches.append(_WorldEvents(mechanism, events, params, [], tolerance, zero))
+            searches.append(_WorldEvents(mechanism, events, params, [], tolerance, touches, zero))
             worlds.append(
                 _one_world(mechanism, initial, w, dynamics(w), control, settings, tick, searches[w])
             )
@@ -297,6 +299,7 @@ class _WorldEvents:
     params: dict[str, float]
     occurrences: list[EventOccurrence]
     tolerance: ZeroTolerance
+    hard_touches: HardTouches
     zero: np.ndarray  # within what the values are zero, from the largest ones so far
     told: set[str] = field(default_factory=set)  # the events without values that were warned of
     gradual: set[str] = field(default_factory=set)  # those whose gradual closing was warned of
@@ -306,7 +309,7 @@ class _WorldEvents:
         if not self.events:
             return None
         directions = [event.direction for event in self.events]
-        return IntegrationEvents(self.values, directions, self.occurs, self.arrives)
+        return IntegrationEvents(self.values, directions, self.occurs, self.arrives, self.touches)
 
     def values(self, t: float, y: np.ndarray) -> np.ndarray:
         """The values of all events, zero where a body rests at a hard contact or limit."""
@@ -320,6 +323,22 @@ class _WorldEvents:
         """Warn of an event at a hard contact or limit, which closes gradually."""
         if is_gradual(before, 0.0, self.zero[index]):
             warn_of_gradual_closing(self.events[index], t, self.gradual)
+
+    def touches(
+        self, start: float, end: float, before: np.ndarray, after: np.ndarray,
+        at: Callable[[float], np.ndarray],
+    ) -> list[Crossing]:  # fmt: skip
+        """The hard touches between these times, see `IntegrationEvents`."""
+        found: list[Crossing] = []
+        if not self.hard_touches.is_needed:
+            return found
+        for k, event in enumerate(self.events):
+            ends = float(before[k]), float(after[k])
+            t = touched(
+                self.hard_touches, event, self.params, (start, end), ends, lambda t: self._state(at(t))
+            )
+            found += [] if t is None else [Crossing(t, k, ends[0] < 0)]
+        return found
 
     def occurs(self, t: float, index: int, y: np.ndarray) -> bool:
         """Record an event; whether it ends the simulation of the world."""
