@@ -41,8 +41,8 @@ def lqr(model: LinearModel, Q: npt.ArrayLike, R: npt.ArrayLike) -> Regulator:
     The closed loop is asymptotically stable: the real parts of its poles are below -1e-8 times the largest
     pole, and the absolute values of those of a discrete model below 1 - 1e-8.
     Raises ArgumentError, also for other weights and for a model without inputs, StateError, ShapeError, and
-    SolveError where no feedback stabilises the model, Q does not see a state that does not decay by itself,
-    or K is not accurate to 1e-6.
+    SolveError where no feedback stabilises the model so, Q does not see a state that does not decay by
+    itself, or K is not accurate to 1e-6.
     Source: SciPy's solutions of the algebraic Riccati equations; Anderson, Moore, Optimal Control
     (1990), Chapters 2 and 3.
     """
@@ -145,26 +145,37 @@ class _Riccati(NamedTuple):
     def _newton_step(self, S: np.ndarray, K: np.ndarray) -> np.ndarray:
         """The change D of S with F^T D + D F = -residual, or F^T D F - D = -residual, F = A - B K."""
         F, AS = self.A - self.B @ K, self.A.T @ S
+        # of states in units in which the elements of F are of similar sizes: F = T G T^-1 with a diagonal T.
+        # Small poles beside large elements make LAPACK perturb the equation
+        G, (T, _) = scipy.linalg.matrix_balance(F, permute=False, separate=True)
+        units = np.outer(T, T)
         if self.is_discrete:
             residual = AS @ self.A - S - K.T @ (self.r + self.B.T @ S @ self.B) @ K + self.q
-            return scipy.linalg.solve_discrete_lyapunov(F.T, residual)
-        return scipy.linalg.solve_continuous_lyapunov(F.T, -(AS + AS.T - K.T @ self.r @ K + self.q))
+            return scipy.linalg.solve_discrete_lyapunov(G.T, units * residual) / units
+        residual = AS + AS.T - K.T @ self.r @ K + self.q
+        return scipy.linalg.solve_continuous_lyapunov(G.T, -units * residual) / units
 
     def _check_stable(self, K: np.ndarray) -> None:
-        """Raises SolveError for a pole of A - B K that is not stable."""
+        """Raises SolveError for a pole of A - B K that is not stable, or only by less than the margin."""
         poles = np.linalg.eigvals(self.A - self.B @ K)
         size = np.abs(poles).max(initial=0.0)
         margin = 1 - np.abs(poles) if self.is_discrete else -poles.real / max(size, 1e-300)
-        if not (margin > MARGIN).all():
+        if (margin > MARGIN).all():
+            return
+        pole = f"the pole {poles[np.argmin(margin)]:.6g} of the closed loop is"
+        if margin.min() > 0:
+            beside = "" if self.is_discrete else f" of the largest, whose absolute value is {size:.2g}"
             raise _without_solution(
-                f"the pole {poles[np.argmin(margin)]:.6g} of the closed loop is not stable"
+                f"{pole} stable by {margin.min():.1g} only{beside}",
+                "a pole is nearer to the boundary of stability than the method resolves, or ",
             )
+        raise _without_solution(f"{pole} not stable")
 
 
-def _without_solution(reason: str) -> SolveError:
+def _without_solution(reason: str, otherwise: str = "") -> SolveError:
     return SolveError(
-        "no feedback stabilises this model: a state that does not decay is not controlled, or Q does not see "
-        f"it; reduce the states or change the weights ({reason})"
+        f"{otherwise}no feedback stabilises this model: a state that does not decay is not controlled, or Q "
+        f"does not see it; reduce the states or change the weights ({reason})"
     )
 
 
