@@ -34,6 +34,7 @@ from zwang.symbolic.numeric_probe import (
     numeric_probe,
     relative_rows,
     row_sizes_near,
+    warn_of_branches,
 )
 from zwang.symbolic.vanishing_gradients import check_gradients
 
@@ -106,6 +107,8 @@ def classify(mechanism: Mechanism) -> Classification:
 
     Source: Neimark, Fufaev, Dynamics of Nonholonomic Systems (1972), Ch. I; Bloch, Nonholonomic Mechanics and
     Control, Sec. 2.
+    Gives a ZwangWarning where no `home` tells which of several branches (assembly modes) with different
+    degrees of freedom is meant, and takes that with the fewest; and where the constraints cannot be closed.
     Raises DescriptionError for a mechanism without moving joints, where the constraints are singular near
     home, and for a formula whose gradient vanishes where it holds, such as z**2;
     InconsistentConstraintsError where hard constraints without symbols contradict each other.
@@ -115,9 +118,10 @@ def classify(mechanism: Mechanism) -> Classification:
         raise DescriptionError(
             f"mechanism {mechanism.name!r} has no joint that moves: there is nothing to constrain"
         )
-    numbers, q = probe = numeric_probe(mechanism)
+    numbers, q, _ = probe = numeric_probe(mechanism)
     check_gradients(probe)
     check_agreement(mechanism, probe)
+    warn_of_branches(probe)
     at = np.array([*q, TIME])
     hard = hard_constraints(numbers)
     closure = _closure(_allowed(numbers, at, _rows_of(numbers, hard)), at, numbers)

@@ -44,7 +44,7 @@ def check_agreement(mechanism: Mechanism, probe: NumericProbe) -> None:
         return
     if len(judged) < len(hard):
         probe = numeric_probe(mechanism.replace(constraints=judged))
-    numbers, q = probe
+    numbers, q, _ = probe
     try:
         assemble_state(numbers, q, None, TIME)
     except InconsistentConstraintsError:

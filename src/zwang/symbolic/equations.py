@@ -32,7 +32,7 @@ from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm, map_expressions
 from zwang.symbolic.friction_equations import friction_forces
 from zwang.symbolic.lagrange import by_lagrange
-from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near
+from zwang.symbolic.numeric_probe import NumericProbe, numeric_probe, value_near, warn_of_branches
 from zwang.symbolic.polynomial import Polynomial, TooLargeError
 from zwang.symbolic.vanishing_gradients import check_gradients
 from zwang.symbolic.velocity_reduction import chosen_velocities, velocity_reduction
@@ -148,6 +148,7 @@ def equations(
     of sliding, -mu N_NAME sign(u) times the radius of a revolute joint, where NAME is the constraint or the
     joint; with a collar_radius N_NAME_axial is the magnitude of the axial force. An input whose name a
     coordinate, a velocity or a parameter has, too, is the symbol u_NAME.
+    Gives a ZwangWarning for what the equations omit, and as `zw.classify` for the branch that they are for.
     Raises UnknownNameError for a velocity, DescriptionError for dependent velocities, for a name that two of
     the other quantities have, such as a parameter and a joint, for two symbols of one name, for tendons with
     armature or through wrapping bodies, adhesions, PID controllers with states, for a `Holonomic` formula
@@ -186,6 +187,7 @@ def equations(
     probe = numeric_probe(mechanism)
     check_gradients(probe)
     check_agreement(mechanism, probe)
+    warn_of_branches(probe)
     chosen = chosen_velocities(mechanism, speeds, probe)
     symbols = symbols_for(mechanism, chosen)
     if form == "expanded" or (form == "auto" and _may_be_readable(mechanism)):
@@ -331,7 +333,11 @@ def _derived(
     q, u, time = of(symbols.q), of(symbols.u), form.of(symbols.time)
     inputs = {name: form.of(s) for name, s in symbols.inputs.items()}
     # v = V u + v0, from the constraints and the chosen independent velocities
-    near = (*probe, [s if isinstance(s, str) else map_expressions(s, value_near) for s in chosen])
+    near = (
+        probe.numbers,
+        probe.q,
+        [s if isinstance(s, str) else map_expressions(s, value_near) for s in chosen],
+    )
     velocities = [s if isinstance(s, str) else map_expressions(s, form.of) for s in chosen]
     reduction = velocity_reduction(scalars, near, q, u, time, velocities)
     # generalised forces Q of all applied and non-ideal forces

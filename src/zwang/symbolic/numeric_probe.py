@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
 
 from zwang.constraint.hard import hard_constraints, velocity_level_rows_at
 from zwang.constraint.row_sizes import LENGTHS, row_changes
+from zwang.errors import ZwangWarning
 from zwang.kinematics.configuration import integrate_configuration, normalized_configuration
 from zwang.mechanism.lengths import displacement_sizes, translations
 from zwang.mechanism.mechanism import Mechanism
@@ -30,7 +32,13 @@ ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 200, 0.3, 1e-13
 REFINEMENTS, LOST_DIGITS = 6, 4  # of a configuration in many digits, and digits that rounding may take
 CONFIGURATIONS = 3  # in general position, at which rows are compared
 ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
-NumericProbe = tuple[Mechanism, np.ndarray]
+STARTS, FAR = (
+    16,
+    3.0,
+)  # from which other branches are assembled, and their displacements, relative to large ones
+FAR_ITERATIONS = 60  # of which most are steps of LARGEST_STEP; others are on their way to no branch
+ROUNDED_HOME = 0.3  # distance, relative to large ones, from a home that is given to its assembly
+LOCKED = 1e-6  # largest component of a velocity that the constraints allow no motion of
 
 _VALUES = [0.93, 1.07, 0.98, 1.03, 0.91, 1.01, 1.09, 0.96]
 
@@ -41,20 +49,113 @@ def value_near(expression: sp.Expr) -> float:
     return float(substitute_in(expression, values))
 
 
+class NumericProbe(NamedTuple):
+    """A mechanism with numbers for its symbols, and a generic configuration (nq,).
+
+    degrees_of_freedom: those at q first, then those of other branches (assembly modes) that were found; empty
+    if no configuration was found that satisfies the hard constraints.
+    """
+
+    numbers: Mechanism
+    q: np.ndarray
+    degrees_of_freedom: tuple[int, ...]
+
+
 def numeric_probe(mechanism: Mechanism) -> NumericProbe:
-    """The mechanism with numbers for its symbols, and a generic configuration (nq,) near home.
+    """The mechanism with numbers for its symbols, and a generic configuration (nq,), near home if possible.
 
     Where the constraints can be assembled near home, the configuration satisfies them, so that the mobility
     of an over-constrained loop is found. Of several such configurations it is the one at which the
-    constraints have the highest rank, since others may be singular.
+    constraints have the highest rank, since others may be singular. Unless a home is given that is on their
+    branch, others with a higher rank are searched: near zeros, links may coincide, with more degrees of
+    freedom than the linkage has on the branch that is meant.
     """
     numbers = kinematics_near(mechanism)
     generic = _near_home(numbers, 1.0)
     if not hard_constraints(numbers):
-        return numbers, generic
+        return NumericProbe(numbers, generic, (numbers.nv,))
     found = [assembled(numbers, _near_home(numbers, factor)) for factor in DISPLACEMENTS]
-    consistent = [q for q in found if q is not None]
-    return numbers, max(consistent, key=lambda q: rank(numeric_rows(numbers, q)), default=generic)
+    consistent = [(rank(numeric_rows(numbers, q)), q) for q in found if q is not None]
+    branches = dict([max(consistent, key=lambda x: x[0])]) if consistent else {}
+    if mechanism.home is None or not _is_at_home(numbers, [*branches]):
+        branches |= _branches_far_from_home(numbers, branches)
+    ranks = sorted(branches, reverse=True)
+    q = branches[ranks[0]] if ranks else generic
+    return NumericProbe(numbers, q, tuple(numbers.nv - r for r in ranks))
+
+
+def _is_at_home(numbers: Mechanism, ranks: list[int]) -> bool:
+    """Whether home is a regular configuration on the branch of this rank, except that it may be rounded, or
+    belong to other values of symbols.
+    """
+    home = _home(numbers)
+    q = assembled(numbers, home, 0.0)
+    if q is None:
+        return False
+    is_closed = (np.abs(q - home) <= ROUNDED_HOME * _coordinate_sizes(numbers)).all()
+    return bool(is_closed and np.linalg.matrix_rank(numeric_rows(numbers, q, 0.0), tol=REGULAR) in ranks)
+
+
+def _branches_far_from_home(numbers: Mechanism, near: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """By rank, configurations on other branches, if their rank may be higher, on which all moves that moves
+    near home: an over-constrained loop may have isolated configurations, at which it is rigid.
+    """
+    branches: dict[int, np.ndarray] = {}
+    rows_near = [numeric_rows(numbers, q) for q in near.values()]
+    highest = max(near, default=-1)
+    if any(highest >= min(len(A), numbers.nv - 1) for A in rows_near):
+        return branches
+    if highest >= (limit := _highest_rank(numbers)):
+        return branches
+    # constraints without a solution need the time of all iterations
+    count = STARTS if near else CONFIGURATIONS
+    for start in random_configurations(numbers, displacement=FAR, count=count):
+        q = assembled(numbers, start, iterations=FAR_ITERATIONS)
+        if q is None:
+            continue
+        A = numeric_rows(numbers, q)
+        is_regular = np.linalg.matrix_rank(A, tol=REGULAR) == rank(A)
+        if is_regular and rank(A) <= limit and all(_moving(A)[_moving(B)].all() for B in rows_near):
+            branches.setdefault(rank(A), q)
+        if limit in branches:
+            break
+    return {r: q for r, q in branches.items() if r not in near}
+
+
+def _highest_rank(numbers: Mechanism) -> int:
+    """A rank that the constraints exceed at no configuration at which the mechanism moves: that at open
+    configurations in general position, since singularities only lower it.
+    """
+    with np.errstate(all="ignore"):  # formulas may have no value there
+        rows = [numeric_rows(numbers, q) for q in random_configurations(numbers)]
+    ranks = [rank(A) for A in rows if np.isfinite(A).all()]
+    return min(numbers.nv - 1, max(ranks, default=numbers.nv))
+
+
+def _moving(A: np.ndarray) -> np.ndarray:
+    """Which velocities (nv,) are not zero for all v with A v = 0."""
+    allowed = np.linalg.svd(A)[2][rank(A) :]
+    return np.abs(allowed).max(axis=0, initial=0) > LOCKED
+
+
+def warn_of_branches(probe: NumericProbe) -> None:
+    """Gives a ZwangWarning where the branch that is meant is not certain; called by a public function."""
+    numbers, _, degrees_of_freedom = probe
+    if len(degrees_of_freedom) == 1:
+        return
+    meant = "give `home`, a configuration that satisfies the constraints, on the branch that is meant"
+    if degrees_of_freedom:
+        reason = (
+            "has branches (assembly modes) with different degrees of freedom, "
+            f"{' and '.join(map(str, degrees_of_freedom))}; as its `home` is no regular "
+            f"configuration on one of them, the result holds on that with {degrees_of_freedom[0]}; {meant}"
+        )
+    else:
+        reason = (
+            "has no configuration near home, with values near 1 for its symbols, that satisfies its hard "
+            f"constraints: their rank is that at one which violates them; {meant}, or numbers for lengths"
+        )
+    warnings.warn(f"mechanism {numbers.name!r} {reason}", ZwangWarning, stacklevel=4)
 
 
 def kinematics_near(mechanism: Mechanism, value: Callable[[sp.Expr], Any] = value_near) -> Mechanism:
@@ -64,10 +165,10 @@ def kinematics_near(mechanism: Mechanism, value: Callable[[sp.Expr], Any] = valu
 
 
 def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[str, float]]:
-    """Random values of the parameters, the time and the coordinates, by name, near home, which satisfy the
-    hard constraints; fewer than `count` where these cannot be assembled.
+    """Random values of the parameters, the time and the coordinates, by name, near the numeric probe,
+    which satisfy the hard constraints; fewer than `count` where these cannot be assembled.
     """
-    rng, found = random.Random(count), []
+    rng, found, centre = random.Random(count), [], numeric_probe(mechanism).q
     for _ in range(ATTEMPTS * count):
         # near the values of the numeric probe, in their order, so that ranges are not empty
         values = {s: value_near(sp.Symbol(s)) * rng.uniform(0.995, 1.005) for s in mechanism.symbols}
@@ -78,7 +179,7 @@ def constrained_configurations(mechanism: Mechanism, count: int) -> list[dict[st
         numbers, t = kinematics_near(mechanism, value), rng.uniform(0.1, 0.9)
         displacement = np.array([rng.uniform(-0.4, 0.4) for _ in range(mechanism.nv)])
         displacement *= _displacement_sizes(numbers)
-        start = integrate_configuration(numbers.tree, _home(numbers), displacement).astype(float)
+        start = integrate_configuration(numbers.tree, centre, displacement).astype(float)
         q = assembled(numbers, start, t)
         if q is not None:
             coordinates = dict(zip(mechanism.coordinate_names, map(float, q), strict=True))
@@ -114,7 +215,7 @@ def rows_at_home(probe: NumericProbe) -> np.ndarray:
     """The rows, as by `numeric_rows`, by which velocities are chosen: at time 0 and home, closed exactly, if
     the constraints are regular there, and otherwise those of the probe.
     """
-    numbers, q = probe
+    numbers, q, _ = probe
     rows = numeric_rows(numbers, q)
     home = assembled(numbers, _home(numbers), 0.0) if len(rows) else None
     if home is None:
@@ -132,11 +233,17 @@ def _displacement_sizes(numbers: Mechanism) -> np.ndarray:
     return np.array(displacement_sizes(numbers), dtype=float)
 
 
+def _coordinate_sizes(numbers: Mechanism) -> np.ndarray:
+    """The sizes (nq,) of large changes of coordinates; see `_displacement_sizes`."""
+    sizes, slides = np.ones(numbers.nq), translations(numbers.tree)
+    sizes[[*slides.values()]] = _displacement_sizes(numbers)[[*slides]]
+    return sizes
+
+
 def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
     """The home configuration with a different displacement of each coordinate."""
     q = np.array([float(x) for x in (numbers.home or numbers.neutral)], dtype=float)
-    sizes, slides = np.ones(len(q)), translations(numbers.tree)
-    sizes[[*slides.values()]] = _displacement_sizes(numbers)[[*slides]]
+    sizes = _coordinate_sizes(numbers)
     for joint in numbers.joints:
         for k, part in zip(range(joint.q.start, joint.q.stop), joint.joint.coordinates, strict=True):
             q[k] += 0.0 if part == "qw" else factor * (0.11 + 0.037 * ((7 * k) % 5)) * sizes[k]
@@ -144,7 +251,10 @@ def _near_home(numbers: Mechanism, factor: float) -> np.ndarray:
 
 
 def random_configurations(
-    numbers: Mechanism, centre: np.ndarray | None = None, displacement: float = 0.7
+    numbers: Mechanism,
+    centre: np.ndarray | None = None,
+    displacement: float = 0.7,
+    count: int = CONFIGURATIONS,
 ) -> list[np.ndarray]:
     """Configurations in general position around one, by default home, which need not satisfy the constraints.
 
@@ -156,7 +266,7 @@ def random_configurations(
         integrate_configuration(
             numbers.tree, home, sizes * np.array([rng.uniform(-1, 1) for _ in range(numbers.nv)])
         ).astype(float)
-        for _ in range(CONFIGURATIONS)
+        for _ in range(count)
     ]
 
 
@@ -181,17 +291,19 @@ def row_sizes_near(numbers: Mechanism, constraints: Sequence[Any] | None = None)
     return np.array(sizes)
 
 
-def assembled(numbers: Mechanism, q: np.ndarray, t: float = TIME) -> np.ndarray | None:
+def assembled(
+    numbers: Mechanism, q: np.ndarray, t: float = TIME, iterations: int = ASSEMBLY_ITERATIONS
+) -> np.ndarray | None:
     """A configuration that satisfies the constraints, by Gauss-Newton from q; None if the iteration fails."""
     with np.errstate(all="ignore"):  # formulas may have no derivative at home
-        return _assembled(numbers, q, t)
+        return _assembled(numbers, q, t, iterations)
 
 
-def _assembled(numbers: Mechanism, q: np.ndarray, t: float) -> np.ndarray | None:
+def _assembled(numbers: Mechanism, q: np.ndarray, t: float, iterations: int) -> np.ndarray | None:
     displacements, sizes = _displacement_sizes(numbers), row_sizes_near(numbers)
     largest = LARGEST_STEP * np.maximum(displacements, 1.0)
     slides = translations(numbers.tree)
-    for _ in range(ASSEMBLY_ITERATIONS):
+    for _ in range(iterations):
         A, _, violation = (np.asarray(x, dtype=float) for x in velocity_level_rows_at(numbers, q, t))
         if not (np.isfinite(A).all() and np.isfinite(violation).all()):
             return None
@@ -201,7 +313,9 @@ def _assembled(numbers: Mechanism, q: np.ndarray, t: float) -> np.ndarray | None
         scaled = A * displacements / sizes[:, None]
         step = -displacements * (np.linalg.pinv(scaled, rcond=1e-10) @ (violation / sizes))
         step = step / max(1.0, (np.abs(step) / largest).max())
-        q = integrate_configuration(numbers.tree, q, step).astype(float)
+        before, q = q, integrate_configuration(numbers.tree, q, step).astype(float)
+        if (q == before).all():  # contradictory constraints: the sum of squares is least
+            return None
     return None
 
 

@@ -30,7 +30,7 @@ def check_gradients(probe: NumericProbe) -> None:
     other constraints imply may have such roots, since their rows are left out.
     Raises DescriptionError, naming the constraint.
     """
-    numbers, q = probe
+    numbers, q, _ = probe
     formulas = [c for c in hard_constraints(numbers) if isinstance(c, Holonomic)]
     if not formulas:
         return

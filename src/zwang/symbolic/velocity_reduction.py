@@ -84,7 +84,7 @@ def chosen_velocities(
     """
     if speeds is None and not hard_constraints(mechanism):
         return list(mechanism.speed_names)
-    numbers, q = probe
+    numbers, q, _ = probe
     A = numeric_rows(numbers, q)
     if rank(A) == mechanism.nv:
         names = ", ".join(repr(c.name) for c in hard_constraints(mechanism))
