@@ -32,10 +32,8 @@ ASSEMBLY_ITERATIONS, LARGEST_STEP, CLOSURE_TOLERANCE = 200, 0.3, 1e-13
 REFINEMENTS, LOST_DIGITS = 6, 4  # of a configuration in many digits, and digits that rounding may take
 CONFIGURATIONS = 3  # in general position, at which rows are compared
 ATTEMPTS = 3  # to assemble the constraints from a random configuration, for each one that is wanted
-STARTS, FAR = (
-    16,
-    3.0,
-)  # from which other branches are assembled, and their displacements, relative to large ones
+STARTS = 16  # from which other branches are assembled
+FAR = 3.0  # their displacements, relative to large ones
 FAR_ITERATIONS = 60  # of which most are steps of LARGEST_STEP; others are on their way to no branch
 ROUNDED_HOME = 0.3  # distance, relative to large ones, from a home that is given to its assembly
 LOCKED = 1e-6  # largest component of a velocity that the constraints allow no motion of
