@@ -57,12 +57,12 @@ REFINEMENTS = 3  # of the forces of least norm
 
 
 class CoordinateReduction(NamedTuple):
-    """All a with A a = b: a = V z + particular, with columns of V by rows of the array V, (m, n), and
-    particular (n,).
+    """All a with A a = b: a = V z + particular, particular (n,).
 
-    unknown (m,): whether z has an entry here. In an automatic selection m = n; z_k is a_k where that
-    acceleration is independent, and no unknown elsewhere. dependent: whether given independent velocities
-    depend on each other or on the constraints. inconsistent: whether no a satisfies all rows.
+    columns (m, n): the columns of V as rows. unknown (m,): whether z has an entry here. In an automatic
+    selection m = n; z_k is a_k where that acceleration is independent, and no unknown elsewhere. dependent:
+    whether given independent velocities depend on each other or on the constraints. inconsistent: whether no
+    a satisfies all rows.
     """
 
     columns: MutableArray
@@ -227,7 +227,7 @@ def row_scales(rows: Rows) -> np.ndarray:
 def _by_elimination(A: np.ndarray, b: np.ndarray, pivots: tuple[Any, ...]) -> CoordinateReduction:
     """Reduction selected by the elimination: a = (1 - C^T R) z + C^T x.
 
-    Row i of the result R a = x determines the acceleration that row i of C marks.
+    Row i of the result R a = x determines the acceleration at which row i of C is 1.
     """
     k, n = A.shape
     RX, unknown = gauss_jordan(A, b.reshape(k, 1), pivots)
