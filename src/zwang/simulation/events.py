@@ -201,7 +201,7 @@ def warn_of_gradual_closing(event: NamedEvent, t: float, told: set[str]) -> None
 
 def touched(
     touches: HardTouches, event: NamedEvent, params: Mapping[str, float], span: tuple[float, float],
-    values: tuple[float, float], at: StateAt,
+    values: tuple[float, float], at: StateAt, rates: dict[float, float] | None = None,
 ) -> float | None:  # fmt: skip
     """The time at which the value of an event turns round in the span of time by a hard touch, or None.
 
@@ -211,7 +211,8 @@ def touched(
     before, after = values
     if not before * after > 0 or before * event.direction > 0:
         return None
-    found = touches.find(lambda t, q, v: float(event(t, q, v, params)), params, span, before, at)
+    rates = {} if rates is None else rates
+    found = touches.find(lambda t, q, v: float(event(t, q, v, params)), params, span, before, at, rates)
     if found is None:
         return None
     _warn_of_touch(event, found, touches.told)

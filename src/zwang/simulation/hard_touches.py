@@ -78,22 +78,25 @@ class HardTouches:
 
     def find(
         self, value: ValueAt, params: Mapping[str, float], span: tuple[float, float], start: float,
-        at: StateAt,
+        at: StateAt, rates: dict[float, float],
     ) -> Touch | None:  # fmt: skip
         """Where in the span of time the value turns round by a hard touch, or None.
 
         params: the parameters of the world by name. span [s]: begin and end. start: the value at the begin,
-        whose sign the value keeps in the span.
+        whose sign the value keeps in the span. rates: the rate of the value at the end of the span before,
+        by its time, if it is known; then that of this span.
         """
         sign = float(np.sign(start))
 
         def rate(t: float) -> float:
             return sign * self._rate(value, t, *at(t))
 
-        first = rate(span[0])
+        first = sign * rates[span[0]] if span[0] in rates else rate(span[0])
+        rates.clear()
         if not first < 0:
             return None
         last = rate(span[1])
+        rates[span[1]] = sign * last
         if not last >= 0:
             return None
         t = float(locate_root(rate, *span, first, last))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -303,6 +304,8 @@ class _WorldEvents:
     zero: np.ndarray  # within what the values are zero, from the largest ones so far
     told: set[str] = field(default_factory=set)  # the events without values that were warned of
     gradual: set[str] = field(default_factory=set)  # those whose gradual closing was warned of
+    # the rate of each value at the end of the last interval, by its time
+    rates: defaultdict[int, dict[float, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def of_integration(self) -> IntegrationEvents | None:
         """The events as functions of the time and the solution."""
@@ -335,8 +338,9 @@ class _WorldEvents:
         for k, event in enumerate(self.events):
             ends = float(before[k]), float(after[k])
             t = touched(
-                self.hard_touches, event, self.params, (start, end), ends, lambda t: self._state(at(t))
-            )
+                self.hard_touches, event, self.params, (start, end), ends, lambda t: self._state(at(t)),
+                self.rates[k],
+            )  # fmt: skip
             found += [] if t is None else [Crossing(t, k, ends[0] < 0)]
         return found
 
