@@ -80,21 +80,15 @@ class CoordinateReduction(NamedTuple):
     def projected(self, M: Any) -> list[list[Any]]:
         """The lower triangle of V^T M V, for M (n, n); the diagonal has ones where z has no entry."""
         m, n = self.columns.shape
-        columns, mass = self.columns, mutable_array(M)
+        columns, M = self.columns, np.array(M)
 
         def row(i: Any, products: MutableArray) -> MutableArray:
-            own = [columns[i, k] for k in range(n)]
-
-            def weigh(k: Any, weighted: MutableArray) -> MutableArray:
-                return weighted.set(k, sum((mass[k, l] * x for l, x in enumerate(own)), start=0))
-
-            weighted = fori_loop(0, n, weigh, empty(n))
-            own = [weighted[k] for k in range(n)]
+            weighted = M @ np.array([columns[i, k] for k in range(n)])
 
             def product(j: Any, products: MutableArray) -> MutableArray:
-                return products.set((i, j), sum((columns[j, k] * x for k, x in enumerate(own)), start=0))
+                return products.set((i, j), sum((columns[j, k] * x for k, x in enumerate(weighted)), start=0))
 
-            return fori_loop(0, m, product, products)
+            return fori_loop(0, i + 1, product, products)
 
         products = fori_loop(0, m, row, empty((m, m)))
         unit = [where(is_unknown, 0, 1) for is_unknown in self.unknown]
