@@ -285,6 +285,35 @@ def test_unsupported_elements_are_rejected_by_name():
         zw.joint_reactions(m.replace(frames=frames, tendons=(rope,)), q, v, [0, 0, 0])
 
 
+def test_actuators_on_bodies_that_a_joint_limits_are_refused():
+    """The range of a joint clips the force of a jet in the motion, and no load on the arm follows from it."""
+    hinges = [zw.Revolute(name, axis=(0, 1, 0)) for name in ("shoulder", "elbow")]
+    kind = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": (0.1, 0.1, 0.1)}
+
+    def arm(limited, force):
+        joints = [replace(j, actuator_range=(-1, 1)) if j.name == limited else j for j in hinges]
+        bodies = (
+            zw.Body("upper", joints[0], **kind), zw.Body("lower", joints[1], "upper", (1, 0, 0), **kind)
+        )  # fmt: skip
+        frames = (zw.Frame("tip", "lower", (1, 0, 0)), zw.Frame("middle", "lower"), zw.Frame("post", "world"))
+        ropes = (zw.Tendon("rope", path=("post", "tip")),)
+        return zw.Mechanism("arm", bodies, frames=frames, tendons=ropes, forces=(force,))
+
+    jet = zw.Actuator("jet", frame="tip", gear=(0, 0, 1, 0, 0, 0))
+    winch, joint_motor = zw.Actuator("jet", tendon="rope"), zw.Motor("jet", "elbow")
+    on_lower = zw.Actuator("jet", frame="tip", reference="upper", gear=(1, 0, 0, 0, 0, 0))
+    for limited, force in (("shoulder", jet), ("elbow", jet), ("elbow", winch), ("elbow", on_lower)):
+        with pytest.raises(DescriptionError, match=f"'{limited}'.*'jet'"):
+            zw.joint_reactions(arm(limited, force), [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
+        with pytest.raises(DescriptionError, match=f"'{limited}'.*'jet'"):
+            _ = zw.equations(arm(limited, force)).joint_reactions
+    # a range that the actuator does not reach, and the torque of a motor, which acts in the joint
+    moved = arm("shoulder", on_lower)
+    zw.joint_reactions(moved, [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
+    found = zw.joint_reactions(arm("elbow", joint_motor), [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
+    assert found.joints["elbow"].torque[1] == pytest.approx(1.0)
+
+
 def test_a_state_without_accelerations_has_no_reactions():
     joints = (zw.Prismatic("first", axis=(1, 0, 0)), zw.Prismatic("second", axis=(1, 0, 0)))
     m = zw.Mechanism(bodies=[zw.Body("block", joint=joints, mass=1, inertia=(0.1, 0.1, 0.1))])

@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -527,6 +528,24 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
     np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
     if name in ("planar", "universal", "free", "prismatic and revolute", "ball"):
         assert not rest.any(), "all of it acts on bodies"
+
+
+def test_gamma_has_the_force_of_a_jet_within_the_range_of_its_joint_and_the_compensation_of_gravity():
+    """B^T Gamma of a rod of length 1 with a jet at its end and actuators that carry its weight m g / 2."""
+    hinge = zw.Revolute("a", axis=(0, -1, 0), actuator_range=(-6, 6), actuator_gravity_compensation=True)
+    rod = zw.Body("rod", hinge, mass=1, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1))
+    jet = zw.Actuator("jet", frame="tip", gear=(0, 0, 1, 0, 0, 0))
+    forces = (jet, zw.GravityCompensation("rod", 1))
+    m = zw.Mechanism(
+        "rod", (rod,), frames=(zw.Frame("tip", "rod", (1, 0, 0)),), forces=forces, gravity=(0, 0, -10)
+    )
+    free = m.replace(bodies=(replace(rod, joint=replace(hinge, actuator_range=None)),))
+    for mechanism, push, expected in ((m, 2.0, 6.0), (m, -3.0, 2.0), (free, 2.0, 7.0)):
+        e = equations(mechanism)
+        known = dict(zip((*e.symbols.q, *e.symbols.u, *e.symbols.inputs.values()), (0, 0, push), strict=True))
+        assert float((e.B.T * e.Gamma + e.joint_space_forces).subs(known)[0]) == pytest.approx(expected - 5)
+        assert float(e.right_hand_side.subs(known)[0]) == pytest.approx(expected - 5)
+        assert float(e.generalized_forces["GravityCompensation rod"].subs(known)[0]) == pytest.approx(5)
 
 
 def test_omitted_constraints_are_reported():

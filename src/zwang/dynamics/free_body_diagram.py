@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.rotations import cross
+from zwang.dynamics.transmissions import velocities_of
+from zwang.errors import DescriptionError
 from zwang.kinematics.jacobians import placement_jacobian
 from zwang.kinematics.poses import Pose, placement_pose
 from zwang.mechanism.bodies import Body
@@ -32,6 +34,7 @@ from zwang.mechanism.force_elements import (
 from zwang.mechanism.joints import Ball, Prismatic
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import exact_array
+from zwang.mechanism.tendon_paths import path_segments
 from zwang.mechanism.tree import WORLD, Tree
 from zwang.scalar import is_zero
 
@@ -115,6 +118,45 @@ def acts_on_bodies(mechanism: Mechanism, force: Any) -> bool:
     if isinstance(force, GravityCompensation):
         return not any(j.joint.actuator_gravity_compensation for j in mechanism.joints)
     return isinstance(force, Wrench | PointSpring | FluidDrag | EllipsoidDrag)
+
+
+def limiting_joint(mechanism: Mechanism, force: Any) -> str | None:
+    """The name of a joint whose `actuator_range` limits a force that acts on bodies; None if there is none.
+
+    The limit holds for the generalised force of all actuators on the joint together, and does not determine
+    the loads on the bodies.
+    """
+    if not (isinstance(force, Actuator) and acts_on_bodies(mechanism, force)):
+        return None
+    moved = [velocities_of(mechanism.tree, link) for link in _links_under_load(mechanism, force)]
+    relative = set.union(*moved) - set.intersection(*moved)  # equal and opposite loads, also on the world
+    for joint in mechanism.joints:
+        if getattr(joint.joint, "actuator_range", None) is not None and joint.v.start in relative:
+            return joint.name
+    return None
+
+
+def check_actuator_ranges(mechanism: Mechanism) -> None:
+    """Raises DescriptionError for an actuator that has a `limiting_joint`, for the loads on bodies."""
+    for force in mechanism.forces:
+        joint = limiting_joint(mechanism, force)
+        if isinstance(force, Actuator) and joint is not None:
+            raise DescriptionError(
+                f"the actuator_range of joint {joint!r} limits the generalised force of actuator "
+                f"{force.name!r}, which acts on bodies: this does not determine the loads on them, and no "
+                "reactions are computed; leave out actuator_range of the joint, and give the actuator a "
+                "force_range instead"
+            )
+
+
+def _links_under_load(mechanism: Mechanism, actuator: Actuator) -> set[int]:
+    """The links on which an actuator acts with opposite loads; WORLD for the reaction of an external load."""
+    tree = mechanism.tree
+    for tendon in mechanism.tendons:
+        if tendon.name == actuator.tendon:
+            return set().union(*(segment.links(tree) for segment in path_segments(tree, tendon)))
+    ends = actuator.frame, actuator.reference or actuator.slider
+    return {WORLD if end is None else tree.placement(end).link for end in ends}
 
 
 def subtree_loads(tree: Tree, poses: Sequence[Pose], loads: Sequence[Load]) -> list[tuple[Any, Any]]:

@@ -100,9 +100,28 @@ def actuator_forces_of(mechanism: Mechanism, kinematics: Kinematics, inputs: Inp
     """Generalised forces tau (nv,) [N m or N] of motors, actuators, and the gravity compensation that they
     carry, clipped to the `actuator_range` of their joints; zero without motors and actuators, as in MuJoCo.
     """
-    if not any(isinstance(force, Motor | Actuator) for force in mechanism.forces):
+    if not has_actuators(mechanism):
         return np.array([0] * mechanism.nv)
     return clip_to_actuator_ranges(mechanism, unclipped_actuator_forces(mechanism, kinematics, inputs))
+
+
+def has_actuators(mechanism: Mechanism) -> bool:
+    """Whether there are motors or actuators, without which nothing carries the gravity compensation of
+    `actuator_gravity_compensation`.
+    """
+    return any(isinstance(force, Motor | Actuator) for force in mechanism.forces)
+
+
+def carried_compensation(mechanism: Mechanism, q: Any, v: Any) -> np.ndarray:
+    """Generalised forces tau (nv,) [N m or N] of the gravity compensation that actuators carry, as if it were
+    all that they do: clipped to the `actuator_range` of the joints.
+
+    q (nq,), v (nv,): configuration and generalised velocities.
+    """
+    kinematics = Kinematics(mechanism.tree, q, v)
+    own = [f for f in mechanism.forces if isinstance(f, GravityCompensation)]
+    parts = [_compensation_force(mechanism, f, kinematics, by_actuators=True) for f in own]
+    return clip_to_actuator_ranges(mechanism, sum(parts, start=np.array([0] * mechanism.nv)))
 
 
 def unclipped_actuator_forces(mechanism: Mechanism, kinematics: Kinematics, inputs: Inputs) -> np.ndarray:

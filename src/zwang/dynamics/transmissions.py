@@ -95,11 +95,11 @@ def _between_frames(
         length = length + gear[3:] @ rotations.logarithm(rotation)
     J = kinematics.placement_jacobian(frame) - kinematics.placement_jacobian(reference)
     moment = np.concatenate([a.R @ gear[:3], a.R @ gear[3:]]) @ J
-    common = _velocities_of(tree, frame.link) & _velocities_of(tree, reference.link)
+    common = velocities_of(tree, frame.link) & velocities_of(tree, reference.link)
     return length, np.array([0 if k in common else x for k, x in enumerate(moment)])
 
 
-def _velocities_of(tree: Tree, link: int) -> set[int]:
+def velocities_of(tree: Tree, link: int) -> set[int]:
     """The indices of the generalised velocities that move a link."""
     return {k for i in tree.path(link) for k in range(tree.links[i].v.start, tree.links[i].v.stop)}
 

@@ -30,7 +30,7 @@ from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
 from zwang.symbolic.friction_equations import friction_forces
 from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
 from zwang.symbolic.velocity_reduction import VelocityReduction
-from zwang.symbolic.wrenches import applied_wrenches, generalized_forces
+from zwang.symbolic.wrenches import applied_wrenches, generalized_forces, part_of_generalized_forces
 
 Form = ExpandedForm | CSEForm
 SINGULAR = 1e-12  # singular values of rows of size 1, which rounding of a state gives to dependent ones
@@ -213,7 +213,7 @@ class DerivedEquations:
         passive = tuple(replace(t, **none) for t in m.tendons)
         for k, force in enumerate(m.forces):
             alone = m.replace(forces=(force,), tendons=passive)
-            Q = generalized_forces(alone, s.q, s.v, self._inputs)
+            Q = part_of_generalized_forces(alone, m, s.q, s.v, self._inputs)
             found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ Q)
         for k, tendon in enumerate(m.tendons):
             if tendon.has_spring or tendon.has_damper:

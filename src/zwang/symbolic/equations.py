@@ -62,7 +62,8 @@ class Equations(DerivedEquations):
         Both are in world axes, the torque about the origin of the joint's moving frame. Forces of motors,
         springs and dampers of the joint are included, and so are those of constraints by formula on its
         coordinates. Of dependent constraint rows the first carry the force. Raises DescriptionError for
-        tendons that wrap around bodies, for which `zw.joint_reactions` computes numbers.
+        tendons that wrap around bodies, for which `zw.joint_reactions` computes numbers, and for actuators on
+        bodies that the `actuator_range` of a joint limits.
         """
         return reactions.joint_reactions(self)
 

@@ -11,7 +11,7 @@ import sympy as sp
 
 from zwang.constraint.body_loads import constraint_loads
 from zwang.deprecation import renamed_attributes
-from zwang.dynamics.free_body_diagram import Load, free_body_diagram, subtree_loads
+from zwang.dynamics.free_body_diagram import Load, check_actuator_ranges, free_body_diagram, subtree_loads
 from zwang.errors import DescriptionError, ParameterError, SolveError
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.symbolic import derivation
@@ -118,9 +118,10 @@ def joint_reactions(e: DerivedEquations) -> dict[str, tuple[sp.Matrix, sp.Matrix
     between points, and the multipliers of constraints between bodies. The torque is about the origin of the
     joint's moving frame.
     Raises DescriptionError for tendons that wrap around bodies, for which `zw.joint_reactions` computes
-    numbers.
+    numbers, and for actuators on bodies that the `actuator_range` of a joint limits.
     """
     s, m = e._state, e._scalar_mechanism
+    check_actuator_ranges(m)
     if wrapped := [_name(x) for x in (*m.tendons, *m.forces) if is_wrapped(m, x)]:
         raise DescriptionError(
             f"tendon or actuator {wrapped[0]!r} wraps around a body, and its forces on bodies are too long "

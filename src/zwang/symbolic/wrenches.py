@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram
-from zwang.dynamics.generalised_forces import controlled_forces, passive_forces
+from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram, limiting_joint
+from zwang.dynamics.generalised_forces import (
+    carried_compensation,
+    controlled_forces,
+    has_actuators,
+    passive_forces,
+)
 from zwang.kinematics.poses import motion_subspace
 from zwang.mechanism.force_elements import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
@@ -22,6 +27,18 @@ from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weig
 def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
     """The generalised forces (nv,) of all passive and controlled forces, for these inputs."""
     return passive_forces(mechanism, q, v) + controlled_forces(mechanism, q, v, inputs)
+
+
+def part_of_generalized_forces(
+    part: Mechanism, mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]
+) -> np.ndarray:
+    """`generalized_forces` of a part of the forces of a mechanism, whose actuators carry gravity compensation
+    in the part, too.
+    """
+    Q = generalized_forces(part, q, v, inputs)
+    if has_actuators(part) or not has_actuators(mechanism):
+        return Q
+    return Q + carried_compensation(part, q, v)
 
 
 def applied_wrenches(
@@ -38,7 +55,8 @@ def applied_wrenches(
     Gamma = wrenches_on_bodies(mechanism, motion, q, v, inputs)
     poses, _ = poses_with_summed_angles(tree, q)
     _, others = _split_by_bodies(mechanism, motion)
-    remaining = np.array(generalized_forces(others, q, v, inputs) + more, dtype=object)
+    Q = part_of_generalized_forces(others, mechanism, q, v, inputs)
+    remaining = np.array(Q + more, dtype=object)
     body_of_link = _bodies_of_links(tree)
     for i, link in enumerate(tree.links):
         ends = _action_and_reaction(tree, i, body_of_link)
@@ -78,13 +96,15 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
     """The mechanism with the forces and tendons that act on bodies with mass only, and with all others only.
 
     Tendons that wrap around bodies are among the others, since their wrenches need case distinctions that are
-    too long for symbolic expressions.
+    too long for symbolic expressions, and so are actuators that the `actuator_range` of a joint limits, with
+    all others of this joint.
     """
     tree = mechanism.tree
     with_mass = {WORLD, *_bodies_of_links(tree)}
 
     def acts_on_mass(part: Any) -> bool:
-        return not is_wrapped(mechanism, part) and all(
+        determined = not is_wrapped(mechanism, part) and limiting_joint(mechanism, part) is None
+        return determined and all(
             name in motion.names or tree.placement(name).link in with_mass
             for name in _frames_of(mechanism, part)
         )

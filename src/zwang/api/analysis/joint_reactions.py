@@ -82,7 +82,8 @@ def joint_reactions(
     The reactions of an over-constrained mechanism are not determined by rigid-body mechanics; those of least
     deviation are returned. Impacts of hard contacts are not included, see `contacts`. Raises what
     `constrained_dynamics` does, UnknownNameError for a control, and DescriptionError for couplings, limits
-    and friction of spatial tendons, whose reactions are not computed.
+    and friction of spatial tendons, for adhesions, for gravity compensation by actuators, and for actuators
+    on frames and along paths whose generalised force the `actuator_range` of a joint limits.
     Source: Featherstone, Rigid Body Dynamics Algorithms (2008), Table 5.1; projection-based derivation for
     the moving frame method, IMECE 2021-72324, Eq. 50.
     """

@@ -14,7 +14,13 @@ from zwang.algebra.rotations import cross
 from zwang.constraint.body_loads import constraint_loads
 from zwang.constraint.context import RowContext
 from zwang.dynamics.actuators import Inputs
-from zwang.dynamics.free_body_diagram import BODY_CONSTRAINTS, Load, free_body_diagram, subtree_loads
+from zwang.dynamics.free_body_diagram import (
+    BODY_CONSTRAINTS,
+    Load,
+    check_actuator_ranges,
+    free_body_diagram,
+    subtree_loads,
+)
 from zwang.dynamics.generalised_forces import controlled_forces_of, passive_forces_of
 from zwang.errors import DescriptionError
 from zwang.kinematics.kinematics import Kinematics
@@ -50,6 +56,7 @@ def check_reactions(mechanism: Mechanism) -> None:
             raise DescriptionError(
                 f"actuator {force.name!r} is an adhesion, whose reactions are not computed; leave it out"
             )
+    check_actuator_ranges(mechanism)
     if any(isinstance(f, GravityCompensation) for f in mechanism.forces):
         for joint in mechanism.joints:
             if joint.joint.actuator_gravity_compensation:
