@@ -190,6 +190,28 @@ def test_a_turning_ball_joint_and_a_state_of_symbols():
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=1e-12, atol=1e-12)
 
 
+def test_dictionaries_by_name_may_hold_expressions():
+    """A pendulum on a spinning ball joint with a motor, against the model in numbers."""
+    w, p, T = sp.symbols("w p T", real=True)
+    bob = zw.Body("bob", zw.Ball("wrist"), mass=2, com=(0, 0, -1), inertia=(0.1, 0.2, 0.3))
+    arm = zw.Body("arm", zw.Revolute("hinge", axis=(0, 1, 0)), "bob", mass=1, com=(0.4, 0, 0))
+    drive = zw.Actuator("drive", "hinge", gain=(1, 0.5, 0))  # with a stiffness by the control
+    m = zw.Mechanism("arm", (bob, arm), forces=(drive,))
+    named = {"q": {"hinge": p}, "v": {"wrist": [0, w, 1], "hinge": -w}, "control": {"drive": 2 * T}}
+    values = {"w": 0.7, "p": 0.3, "T": 1.5}
+    found = zw.linearize(m, **named).at(values)
+    numbers = zw.linearize(m, [1, 0, 0, 0, 0.3], [0, 0.7, 1, -0.7], [3.0])
+    np.testing.assert_allclose(found.A, numbers.A, atol=1e-9)
+    np.testing.assert_allclose(found.B, numbers.B, atol=1e-9)
+    assert zw.linearize(m, {"hinge": p}, {"wrist.wy": w}).v.T.tolist() == [[0, w, 0, 0]]
+    with pytest.raises(UnknownNameError, match="hing"):
+        zw.linearize(m, {"hinge": p}, {"hing": w})
+    with pytest.raises(UnknownNameError, match="motor"):
+        zw.linearize(m, {"hinge": p}, control={"motor": 1})
+    with pytest.raises(ShapeError, match=r"'wrist'.*wrist\.wx"):
+        zw.linearize(m, {"hinge": p}, {"wrist": [w, 0]})
+
+
 def test_what_has_no_symbolic_model_is_told(bicycle):
     m, numbers, model = bicycle
     with pytest.raises(StateError, match="does not satisfy the constraints"):

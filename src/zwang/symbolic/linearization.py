@@ -10,12 +10,20 @@ import numpy.typing as npt
 
 from zwang.api.analysis.linearize import LinearModel, numeric_linear_model
 from zwang.api.arguments.parameter_values import Parameters, with_numbers
-from zwang.api.arguments.validation import checked_mechanism, coordinates, or_of_keyframe
+from zwang.api.arguments.validation import (
+    as_entries,
+    checked_mechanism,
+    coordinates,
+    expressions_by_name,
+    or_of_keyframe,
+    values_of_elements,
+)
 from zwang.errors import DescriptionError
 from zwang.lazy_imports import import_module
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 from zwang.scalar import is_scalar, symbols_of
+from zwang.simulation.controls import control_names
 
 if TYPE_CHECKING:
     from zwang.symbolic.symbolic_linear_model import SymbolicLinearModel
@@ -41,8 +49,8 @@ def linearize(
 def linearize(
     mechanism: Mechanism,
     q: Sequence[Any],
-    v: Sequence[Any] | None = None,
-    control: Sequence[Any] | None = None,
+    v: Sequence[Any] | Mapping[str, Any] | None = None,
+    control: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     step: None = None,
     integrator: None = None,
@@ -88,7 +96,8 @@ def linearize(
     other sizes); of bodies and frames, whose position is then three outputs ("hand.x", ...); or of one of
     these elements; by default the states. In a discrete model constraints act on sensors as in its step.
     params: values of the mechanism's symbols. Without them a mechanism with symbols has a linear model in
-    SymPy expressions, a `SymbolicLinearModel`; q, v and control may then be expressions, too.
+    SymPy expressions, a `SymbolicLinearModel`; q, v and control may then be expressions, too, also in
+    dictionaries.
 
     Constraints, limits, friction and contacts act as in this state: a contact that is closed stays closed. At
     an end of its range a control acts as on the inside, and beyond it not at all. A
@@ -117,14 +126,29 @@ def linearize(
             "a linear model with symbols is one of continuous time; give values, params=..., for one of a "
             "step, or leave out step= and integrator="
         )
-    others = or_of_keyframe(m, q, v=v, activation=activation, control=control)
     module = import_module("zwang.symbolic.symbolic_linear_model")
-    state = (coordinates(m, q, "q"), *others)
+    state = _vectors(m, q, v, activation, control)
     return module.symbolic_linear_model(m, state, time, states, inputs, outputs)
 
 
+def _vectors(m: Mechanism, q: Any, v: Any, activation: Any, control: Any) -> tuple[Any, ...]:
+    """q, v, activation and control as vectors of numbers and expressions, also from dictionaries by name."""
+    v = values_of_elements(m, v, "v", "v", as_entries)
+    v, activation, control = or_of_keyframe(m, q, v=v, activation=activation, control=control)
+    q = coordinates(m, q, "q") if isinstance(q, str) else values_of_elements(m, q, "q", "q", as_entries)
+    names = control_names(m)
+    return (
+        expressions_by_name(q, m.home or m.neutral, m.coordinate_names, "coordinate", "q"),
+        expressions_by_name(v, (0,) * m.nv, m.speed_names, "speed", "v"),
+        activation,
+        expressions_by_name(control, (0,) * len(names), names, "input", "control"),
+    )
+
+
 def _has_symbols(values: Any) -> bool:
-    """Whether an entry of a vector has symbols."""
+    """Whether an entry of a vector, or of a dictionary by name, has symbols."""
+    if isinstance(values, Mapping):
+        return any(_has_symbols(x) for x in values.values())
     try:
         entries = np.asarray(values, dtype=object).flat
     except ValueError:  # rows of different lengths, which are told as an invalid vector

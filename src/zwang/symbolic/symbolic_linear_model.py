@@ -354,8 +354,9 @@ def _vector(values: Any, size: int, name: str) -> tuple[Any, ...]:
     if len(entries) != size:
         raise ShapeError(f"{name} must have {size} elements; it has {len(entries)}")
     made = []
-    for x in entries:
-        value = as_expr(x) if isinstance(x, sp.Expr) else validation.real(x, name, name)
+    for k, x in enumerate(entries):
+        what = "a number or a SymPy expression"
+        value = as_expr(x) if isinstance(x, sp.Expr) else validation.real(x, f"{name}[{k}]", what)
         if isinstance(x, sp.Expr) and (reason := unreal_part(x)):
             raise StateError(f"{name} contains {x}, which {reason}")
         made.append(int(value) if isinstance(value, float) and value.is_integer() else value)

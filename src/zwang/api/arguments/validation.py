@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -140,14 +140,39 @@ def values_by_name(values: Any, default: Any, names: Sequence[str], kind: str, w
         raise ShapeError(f"the values in {where} have shapes that do not fit each other: {shapes}") from None
 
 
-def values_of_elements(mechanism: Mechanism, values: Any, part: Literal["q", "v"], where: str) -> Any:
+def expressions_by_name(values: Any, default: Any, names: Sequence[str], kind: str, where: str) -> Any:
+    """`values_by_name` of one world, whose values may also be expressions, which are not validated."""
+    if not isinstance(values, Mapping):
+        return values_by_name(values, default, names, kind, where)
+    for key in values:
+        if key not in names:
+            raise UnknownNameError(kind, key, names)
+    return [values.get(name, x) for name, x in zip(names, default, strict=True)]
+
+
+def as_entries(value: Any, where: str) -> np.ndarray:
+    """The entries of a vector of numbers and expressions, which are not validated. Raises ShapeError."""
+    try:
+        return np.array(value, dtype=object)
+    except ValueError:
+        raise ShapeError(f"{where} has rows of different lengths: {_shown(value)}") from None
+
+
+def values_of_elements(
+    mechanism: Mechanism,
+    values: Any,
+    part: Literal["q", "v"],
+    where: str,
+    entries: Callable[[Any, str], np.ndarray] = real_values,
+) -> Any:
     """A dictionary by names with the elements of joints that have several in place of the names of these
     joints, such as {"wrist.wx": 1, "wrist.wy": 2, "wrist.wz": 3} for {"wrist": [1, 2, 3]}; other values as
     they are.
 
     part: "q" for coordinates, or "v" for generalised velocities. The elements of a joint are the last axis of
-    its value. Raises ShapeError for another number of them, and StateError for what is no number, an element
-    that is given twice, and a joint with the name of an element of another one.
+    its value, as `entries` reads it with its place. Raises ShapeError for another number of them, and
+    StateError for what is no number, an element that is given twice, and a joint with the name of an element
+    of another one.
     """
     if not isinstance(values, Mapping):
         return values
@@ -166,13 +191,13 @@ def values_of_elements(mechanism: Mechanism, values: Any, part: Literal["q", "v"
             continue
         if twice := [element for element in several[key] if element in values]:
             raise StateError(f"{where} has values for both {key!r} and its element {twice[0]!r}; give one")
-        found |= dict(zip(several[key], _last_axis(several[key], value, f"{where}[{key!r}]"), strict=True))
+        columns = _last_axis(several[key], entries(value, f"{where}[{key!r}]"), f"{where}[{key!r}]")
+        found |= dict(zip(several[key], columns, strict=True))
     return found
 
 
-def _last_axis(names: Sequence[str], value: Any, where: str) -> np.ndarray:
-    """The value of each name, which are the elements of the last axis. Raises ShapeError or StateError."""
-    array = real_values(value, where)
+def _last_axis(names: Sequence[str], array: np.ndarray, where: str) -> np.ndarray:
+    """The value of each name, which are the elements of the last axis. Raises ShapeError."""
     if array.shape[-1:] != (len(names),):
         raise ShapeError(
             f"{where} must have the elements {', '.join(names)}, the shape ({len(names)},), or one row for "
