@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,12 +31,13 @@ from zwang.errors import (
     FormatError,
     ParameterError,
     SimulationError,
+    SimulationWarning,
     UnknownNameError,
     WriteError,
 )
 from zwang.interop.c_compiler import zig
 from zwang.interop.identifiers import comment_text, library_name, unique_identifiers
-from zwang.mechanism.samples import FURUTA, furuta
+from zwang.mechanism.samples import FURUTA, four_bar, furuta
 
 CC = shutil.which("cc")
 needs_cc = pytest.mark.needs("cc")
@@ -135,6 +137,21 @@ def test_steps_are_those_of_simulate(model, dtype, tmp_path):
     for u, row in zip(control, found, strict=True):
         worlds.step(u)
         np.testing.assert_array_equal(row, np.concatenate([worlds.q[0], worlds.v[0]]))
+
+
+def test_an_initial_state_off_the_constraints_gives_the_warning_of_simulate(tmp_path):
+    """The crank of a four-bar linkage, and what `zw.simulate` says of the same state."""
+    m, q = four_bar(), [0.1, 0.2, 0.3]
+    with pytest.warns(SimulationWarning, match="'loop' is violated") as told:
+        zw.simulate(m, q, duration=0.002, progress=False)
+    with pytest.warns(SimulationWarning) as exported:
+        zw.export(m, tmp_path / "off", functions=["step"], q0=q)
+    assert str(exported[0].message) == str(told[0].message)
+    assert exported[0].filename == told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zw.export(m, tmp_path / "on", functions=["step"])
+        zw.export(m, tmp_path / "without steps", functions=["mass_matrix"], q0=q)
 
 
 @needs_cc

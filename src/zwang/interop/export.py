@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy.typing as npt
 
+from zwang.api.runs.termination import (
+    check_coordinate_reduction,
+    warn_of_penetrations,
+    warn_of_violations,
+)
 from zwang.errors import FormatError
 from zwang.interop.c99 import write_c_library
-from zwang.interop.export_settings import ExportSettings, export_settings
+from zwang.interop.export_settings import STATE_DERIVATIVE, STEP, ExportSettings, export_settings
 from zwang.interop.fmi import write_fmu
 from zwang.interop.wasm import write_wasm
 from zwang.mechanism.constraints import PointSpeed
@@ -71,6 +76,8 @@ def export(
     q0, v0: the initial state of the code, (nq,) and (nv,) or dictionaries by name, as for `zw.simulate`. q0
         may also be the name of a keyframe, which then also gives the activations, the default of v0, and the
         control with which an FMU and a WebAssembly module start, and which the example of C99 code uses.
+        As in `zw.simulate`, a SimulationWarning tells of a state off the hard constraints, and of shapes that
+        penetrate each other deeply.
     params: a value for each symbol of the mechanism, by name. The symbols are inputs of the code, and these
         are the values that its example uses, and the start values of an FMU's tunable parameters.
 
@@ -98,6 +105,10 @@ def export(
     )
     if functions is not None and format == "fmu":
         raise FormatError("functions= selects functions of C99 code and WebAssembly; omit it for an FMU")
+    if {STEP, STATE_DERIVATIVE}.intersection(settings.functions):
+        check_coordinate_reduction(mechanism, settings.initial, settings.plan)
+        warn_of_violations(mechanism, settings.initial, settings.plan, stacklevel=4)
+        warn_of_penetrations(mechanism, settings.initial, stacklevel=4)
     return Report(str(path), format, tuple(WRITERS[format](settings, Path(path))))
 
 

@@ -45,8 +45,13 @@ def check_coordinate_reduction(mechanism: Mechanism, initial: InitialState, plan
         check_velocity_count(_of_world(mechanism, initial, 0), plan.coordinate_reduction, initial.q[0])
 
 
-def warn_of_violations(mechanism: Mechanism, initial: InitialState, plan: SimulationSettings) -> None:
-    """Warns of hard constraints that are violated in the initial state: their closing is an impact."""
+def warn_of_violations(
+    mechanism: Mechanism, initial: InitialState, plan: SimulationSettings, stacklevel: int = 5
+) -> None:
+    """Warns of hard constraints that are violated in the initial state: their closing is an impact.
+
+    stacklevel: of the warning, as for `warnings.warn`.
+    """
     soon = "at once" if plan.stabilization == "projection" else f"within about {SETTLING_STEPS} steps"
     for w in range(min(initial.worlds, CHECKED_WORLDS) if mechanism.constraints else 0):
         position, velocity = largest_violations(_of_world(mechanism, initial, w), initial.q[w], initial.v[w])
@@ -62,13 +67,17 @@ def warn_of_violations(mechanism: Mechanism, initial: InitialState, plan: Simula
             )
         else:
             continue
-        warnings.warn(f"{text}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=5)
+        warnings.warn(
+            f"{text}; start from zw.assemble(mechanism, q, v)", SimulationWarning, stacklevel=stacklevel
+        )
         return
 
 
-def warn_of_penetrations(mechanism: Mechanism, initial: InitialState) -> None:
+def warn_of_penetrations(mechanism: Mechanism, initial: InitialState, stacklevel: int = 5) -> None:
     """Warns of shapes that penetrate each other deeply in the initial state: contact forces would be very
     large.
+
+    stacklevel: of the warning, as for `warnings.warn`.
     """
     if not any("contacts" in part for part in describe_constraints(mechanism)):
         return
@@ -85,7 +94,7 @@ def warn_of_penetrations(mechanism: Mechanism, initial: InitialState) -> None:
                 "direction of least "
                 "depth; start from another configuration, or exclude the pair with zw.ContactExclude",
                 SimulationWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
             return
 
