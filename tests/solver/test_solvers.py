@@ -10,6 +10,8 @@ from tests.solver.random_problems import elliptic, plain_rows, random_problem
 from zwang.constraint.rows import concatenated, no_rows, rows_of_kind
 from zwang.dynamics.gauss import GaussProblem
 from zwang.errors import SolveError, UnknownNameError
+from zwang.solver import hard_contact
+from zwang.solver.hard_rows import solve_hard_rows
 from zwang.solver.solution import kkt_residual, row_costs
 from zwang.solver.solve import SOLVERS, solve
 
@@ -231,6 +233,29 @@ def test_inconsistent_hard_rows_are_named():
     rows = rows_of_kind(("left loop", "right loop"), "equality", [[1.0, 0, 0], [2.0, 0, 0]], [1.0, 5.0])
     with pytest.raises(SolveError, match=r"left loop.*right loop.*contradict"):
         solve(problem, rows)
+
+
+@pytest.mark.parametrize("difference", [0.0, 50.0])
+@pytest.mark.parametrize("iterations", [1, hard_contact.ITERATIONS])
+def test_hard_limits_that_do_not_converge_make_no_contradiction(difference, iterations, monkeypatch):
+    """Two equalities, the sum of both with a difference, and limits, against the least squares of the
+    equalities: at the iteration limit they contradict each other only if these leave a residual.
+    """
+    monkeypatch.setattr(hard_contact, "ITERATIONS", iterations)
+    for seed in range(3):
+        problem, _ = random_problem(seed)
+        rng = np.random.default_rng(seed)
+        J, aref = rng.normal(size=(2, 6)), 5 * rng.normal(size=2)
+        J, aref = np.array([*J, J[0] + J[1]]), np.array([*aref, aref.sum() + difference])
+        stops = plain_rows("limit", rng.normal(size=(3, 6)), 5 * rng.normal(size=3), np.zeros(3), "stop")
+        rows = concatenated([plain_rows("equality", J, aref, np.zeros(3), "loop"), stops], 6)
+        found = solve_hard_rows(problem, rows)
+        left = np.abs(J @ np.linalg.lstsq(J, aref, rcond=None)[0] - aref).max()
+        assert found.converged == (iterations > 1 and not difference)
+        if iterations > 1:
+            assert found.inconsistent == (left > 1e-9)
+        else:
+            assert not found.inconsistent or left > 1e-9
 
 
 def test_inactive_rows_have_no_force_and_no_effect():

@@ -9,6 +9,7 @@ The active rows of each world are gathered in blocks, one for each contact and o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from zwang.constraint.softness import closing_acceleration
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import (
     MutableArray,
+    absolute,
     cond,
     empty,
     fori_loop,
@@ -46,6 +48,7 @@ from zwang.solver.multipliers import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
 
+LEAST = 0.01  # largest sum of terms of J^T y, relative to their absolute values, that counts as zero
 CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h, relative to its slip
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
@@ -375,9 +378,36 @@ def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: Con
     total = rows.count
     generalised_force, forces = fori_loop(0, g.count, add, (np.zeros(nv), zeros(max(total, 1))))
     a = problem.a_free + g.M.solve_scaled(generalised_force)
-    inconsistent = cond(found.converged, lambda: False, lambda: is_inconsistent(problem.M, rows, a))
+    inconsistent = cond(
+        found.converged,
+        lambda: False,
+        lambda: logical_and(is_inconsistent(problem.M, rows, a), _is_least(g, found.c)),
+    )
     inaccurate = logical_not(found.usable)
     force = scalar_array([forces[i] for i in range(len(rows))])
     return Solution(
         a, force, found.iterations, found.converged, inconsistent, inaccurate=inaccurate, row_force=forces
     )
+
+
+def _is_least(g: _GatheredProblem, c: MutableArray) -> Any:
+    """Whether no acceleration reduces the residuals of the hard equalities together, so that those which
+    are left prove a contradiction: J^T y = 0 for y = w (J a - aref), with the weights w of the scaled rows.
+
+    c (n,): the residuals of the scaled rows. An iterate that has only not converged has other residuals.
+    """
+    p, X = g.contacts, g.X
+    nv = X.shape[1]
+
+    def add(k: Any, carry: Any) -> Any:
+        total, size = carry
+        i = p.width * k
+        both_signs = logical_and(p.lower[k] <= -np.inf, p.upper[k] >= np.inf)
+        is_hard_equality = logical_and(both_signs, g.gathered.R[i] <= 0)
+        y = where(is_hard_equality, g.scale[i] * c[i], 0.0)
+        terms = np.array([y * X[i, e] for e in range(nv)])
+        return total + terms, size + np.array([absolute(x) for x in terms])
+
+    total, size = fori_loop(0, p.count, add, (np.zeros(nv), np.zeros(nv)))
+    left = [absolute(x) - LEAST * y for x, y in zip(total, size, strict=True)]
+    return reduce(maximum, left, 0.0) <= 0
