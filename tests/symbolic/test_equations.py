@@ -522,8 +522,8 @@ def test_gamma_and_what_is_beside_it_give_all_generalised_forces(name, first):
     quaternion = [s.name for s in e.symbols.q if s.name[-3:] in (".qw", ".qx", ".qy", ".qz")]
     length = np.sqrt(sum(known[n] ** 2 for n in quaternion))
     known |= {n: known[n] / length for n in quaternion}
-    (B,) = e.evaluate(known, "B")
-    Gamma, rest, whole = (e._form.values(x, known) for x in (*e._wrenches, e._state.generalized_forces))
+    B, Gamma, rest = e.evaluate(known, "B", "Gamma", "joint_space_forces")
+    whole = e._quantities.form.values(e._quantities.state.generalized_forces, known)
     weights = np.concatenate([[0, 0, -9.81 * s.mass, 0, 0, 0] for s in m.tree.rigid_bodies])
     np.testing.assert_allclose(B.T @ Gamma + rest, B.T @ weights + whole, atol=1e-12)
     if name in ("planar", "universal", "free", "prismatic and revolute", "ball"):

@@ -6,12 +6,13 @@ import sympy as sp
 
 import zwang as zw
 from tests.cases import case
-from tests.symbolic.machines import SLEIGH_SPEEDS, X, Z, positive, sleigh
-from zwang.errors import DescriptionError, ParameterError
+from tests.symbolic.machines import SLEIGH_SPEEDS, X, Y, Z, positive, sleigh
+from zwang.errors import DescriptionError, ParameterError, UnknownNameError
 from zwang.io.mjcf.read.read_mjcf import read_mjcf
+from zwang.scalar.pytree import structure_of
+from zwang.symbolic.equation_quantities import QUANTITIES
 from zwang.symbolic.equations import equations
 from zwang.symbolic.expression_forms import float_value
-from zwang.symbolic.typesetting import entries_of
 
 
 def rod(name, length, parent="world", position=(0, 0, 0), mass=1):
@@ -154,6 +155,69 @@ def test_an_over_constrained_loop_has_equations_and_its_joints_carry_power_to_no
     np.testing.assert_allclose(torques, 0, atol=1e-9)
 
 
+def test_forces_of_a_roller_racer_are_evaluated_and_become_code_without_writing_them_out():
+    """Written out its multipliers have 200,000 nodes, which SymPy substitutes one by one."""
+    m, J, b, c, d, l = parameters = positive("m J b c d l")
+    plane = (zw.Prismatic("x", axis=X), zw.Prismatic("y", axis=Y), zw.Revolute("th", axis=Z))
+    seat = zw.Body("seat", plane, mass=m, com=(b, 0, 0), inertia=(J, J, J))
+    hinge = zw.Revolute("phi", axis=Z)
+    front = zw.Body("front", hinge, "seat", (d, 0, 0), mass=m / 4, com=(c, 0, 0), inertia=(J, J, J / 2))
+    wheels = (zw.NoSideSlip("rear", "seat", direction=Y), zw.NoSideSlip("steered", "front", Y, (l, 0, 0)))
+    racer = zw.Mechanism("racer", (seat, front), constraints=wheels)
+    e = equations(racer, ["x", "phi"])
+    assert e.form == "cse"
+    numbers = dict(zip(map(str, parameters), (2.0, 0.3, 0.2, 0.1, 0.5, 0.3), strict=True))
+    q = np.array([0.3, -0.2, 0.4, 0.6])
+    known = numbers | dict(zip(racer.coordinate_names, q, strict=True)) | {"x_dot": 0.4, "phi_dot": -0.7}
+    (v,) = e.evaluate(known, "velocities")
+    expected = zw.constrained_dynamics(racer.subs(numbers), q, v, np.zeros(4))
+    reactions = zw.joint_reactions(racer.subs(numbers), q, v, np.zeros(4)).joints
+    known |= dict(zip(map(str, e.u_dot), expected.acceleration[[0, 3]], strict=True))
+    forces, found, Q, B = e.evaluate(known, "multipliers", "joint_reactions", "constraint_forces", "B")
+    for name in ("rear", "steered"):
+        np.testing.assert_allclose(forces[name], expected.forces[name], rtol=1e-9)
+    for name, (force, torque) in found.items():
+        np.testing.assert_allclose(force, reactions[name].force, atol=1e-9)
+        np.testing.assert_allclose(torque, reactions[name].torque, atol=1e-9)
+    np.testing.assert_allclose(B.T @ Q, 0, atol=1e-9)  # constraint forces do no work
+    definitions, (multipliers,) = e.cse("multipliers")
+    assert len(definitions) < 100
+    written, arguments = list(multipliers.values()), [*e.q, *e.speeds, *e.u_dot, *parameters]
+    function = sp.lambdify(arguments, written, cse=lambda _: (definitions, written))
+    computed = function(*(known[symbol.name] for symbol in arguments))
+    np.testing.assert_allclose(np.ravel(computed), [forces[name][0] for name in multipliers], rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["expanded", "cse"])
+def test_all_quantities_are_evaluated_and_in_terms_of_definitions_as_their_matrices(form):
+    e = equations(sleigh(), SLEIGH_SPEEDS, form=form)
+    known = {s.name: 0.3 + 0.1 * k for k, s in enumerate((*e.q, *e.speeds, *e.u_dot))}
+    known |= {name: 0.7 + 0.1 * k for k, name in enumerate(sorted(e.mechanism.symbols))}
+    found, (defined, written) = e.evaluate(known, *QUANTITIES), e.cse(*QUANTITIES)
+    assert bool(defined) is (form == "cse")
+    with_definitions = dict(known)
+    for symbol, expression in defined:
+        with_definitions[symbol.name] = float_value(expression, with_definitions)
+    for name, value, formula in zip(QUANTITIES, found, written, strict=True):
+        shown = getattr(e, name)
+        assert structure_of(formula) == structure_of(shown), name
+        matrices = zip(*map(matrices_of, (value, formula, shown)), strict=True)
+        for numbers, *expressions in matrices:
+            for x, values in zip(expressions, (with_definitions, known), strict=True):
+                by_sympy = [float_value(entry, values) for entry in sp.Matrix([x])]
+                np.testing.assert_allclose(np.ravel(numbers), by_sympy, rtol=1e-9, atol=1e-12, err_msg=name)
+    with pytest.raises(UnknownNameError, match="multipliers"):
+        e.evaluate(known, "multiplier")
+
+
+def matrices_of(quantity):
+    """The matrices of a quantity in order."""
+    if isinstance(quantity, dict | tuple):
+        children = quantity.values() if isinstance(quantity, dict) else quantity
+        return [x for child in children for x in matrices_of(child)]
+    return [quantity]
+
+
 def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
     e = equations(four_bar(), ["crank"], form="cse")
     defined, steps = e.cse_steps()
@@ -174,7 +238,7 @@ def test_the_report_of_large_equations_has_all_steps_in_its_own_definitions():
     for step, plain in zip(steps, e.steps(), strict=True):
         if step.letter in (r"\mathbf{r}", r"\mathbf{Q}^c", r"E_{\text{kin}}", r"\boldsymbol{\lambda}_{1}"):
             compared += 1
-            for x, y in zip(entries_of(step.value), entries_of(plain.value), strict=True):
+            for x, y in zip(sp.Matrix([step.value]), sp.Matrix([plain.value]), strict=True):
                 assert float_value(x, values) == pytest.approx(float_value(y, known), rel=1e-12, abs=1e-12)
     latex = e.latex(report=True)
     assert compared == 4

@@ -6,33 +6,23 @@ The matrices are evaluated at their first use. `equations` creates them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from zwang.algebra.dual import derivative_along
-from zwang.constraint.hard import hard_constraints, nonideal_forces
 from zwang.deprecation import renamed_attributes
-from zwang.dynamics.crba import armature
 from zwang.dynamics.crba import crba as composite_mass_matrix
-from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import DependentVelocitiesError, ParameterError, SolveError, UnknownNameError
-from zwang.kinematics.configuration import configuration_rate
-from zwang.mechanism.constraints import CoulombFriction, NonIdeal
 from zwang.mechanism.mechanism import Mechanism
-from zwang.scalar import is_zero
-from zwang.symbolic import derivation
+from zwang.scalar.pytree import leaves_of, rebuild
+from zwang.symbolic.equation_quantities import QUANTITIES, EquationQuantities, as_matrix, converted
 from zwang.symbolic.equation_symbols import EquationSymbols
-from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm
-from zwang.symbolic.friction_equations import friction_forces
-from zwang.symbolic.sympy_types import matrix_entries, rows_of_matrix
-from zwang.symbolic.velocity_reduction import VelocityReduction
-from zwang.symbolic.wrenches import applied_wrenches, generalized_forces, part_of_generalized_forces
+from zwang.symbolic.expression_forms import Definition
+from zwang.symbolic.sympy_types import matrix_entries
 
-Form = ExpandedForm | CSEForm
 SINGULAR = 1e-12  # singular values of rows of size 1, which rounding of a state gives to dependent ones
 
 
@@ -48,8 +38,9 @@ class DerivedEquations:
     """mass_matrix * u_dot = right_hand_side, with all quantities of the derivation by the projection method.
 
     q, speeds (u) and u_dot are column matrices of symbols; all entries of other matrices are SymPy
-    expressions. `form` is "expanded" (written out) or "cse": then `definitions` has names for common
-    subexpressions.
+    expressions. `form` is "expanded" (written out) or "cse": then the expressions, in which equal
+    subexpressions are one object, may be too long to print or substitute. Use `evaluate` for numbers of any
+    quantity, and `cse` for formulas with names for common subexpressions.
     Source: Luchtenburg, Shah, Impelluso, Rykkje, A projection-based derivation of the equations of motion for
     the moving frame method for multi-body dynamics, IMECE 2021-72324, Sec. 3.2.2.
     """
@@ -58,11 +49,7 @@ class DerivedEquations:
     symbols: EquationSymbols
     method: str
     form: str
-    _form: Form = field(repr=False)
-    _state: derivation.SymbolicState = field(repr=False)
-    _projected: derivation.ProjectedEquations = field(repr=False)
-    _reduction: VelocityReduction = field(repr=False)
-    _scalar_mechanism: Mechanism = field(repr=False)
+    _quantities: EquationQuantities = field(repr=False)
 
     # -------------------------------------------------------------------- the equations of motion
 
@@ -84,12 +71,12 @@ class DerivedEquations:
     @cached_property
     def mass_matrix(self) -> sp.Matrix:
         """The projected mass matrix M* = B^T M B (n, n)."""
-        return self._matrix(self._projected.mass_matrix)
+        return self._quantities.shown("mass_matrix")
 
     @cached_property
     def right_hand_side(self) -> sp.Matrix:
         """The projected right-hand side B^T (Gamma - D M X_dot - M B_dot u) (n, 1)."""
-        return self._matrix(self._projected.right_hand_side)
+        return self._quantities.shown("right_hand_side")
 
     @cached_property
     def accelerations(self) -> sp.Matrix:
@@ -97,74 +84,54 @@ class DerivedEquations:
 
         Raises SolveError if M* is singular, as of a joint that moves no inertia.
         """
-        try:
-            if self.form == "expanded":
-                return self.mass_matrix.LUsolve(self.right_hand_side).applyfunc(sp.together)
-            return self._matrix(_solved(self._projected.mass_matrix, self._projected.right_hand_side))
-        except (sp.matrices.exceptions.NonInvertibleMatrixError, ZeroDivisionError):
-            raise SolveError(
-                f"the accelerations of mechanism {self.mechanism.name!r} are not determined, as its mass "
-                "matrix is singular: give each body that can turn about its centre of mass an inertia, or "
-                "its joint an armature"
-            ) from None
+        return self._quantities.shown("accelerations")
 
     # -------------------------------------------------------------------- quantities of the derivation
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:
         """The names of the bodies with mass, in the order of X_dot."""
-        return tuple(s.body for s in self._state.tree.rigid_bodies)
+        return self._quantities.motion.names
 
     @cached_property
     def frames(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
         """For each body its rotation R(0,k) and the position of its centre of mass in world axes."""
-        m = self._motion
-        return {
-            name: (self._matrix(pose.R), self._matrix(pose.p))
-            for name, pose in zip(m.names, m.poses, strict=True)
-        }
+        return self._quantities.shown("frames")
 
     @cached_property
     def B(self) -> sp.Matrix:
         """Velocity transformation B (6 N, n), X_dot = B u + velocity_offset (IMECE 2021-72324, Eq. 40)."""
-        return self._matrix(self._J @ self._state.V)
+        return self._quantities.shown("B")
 
     @cached_property
     def velocity_offset(self) -> sp.Matrix:
         """X_dot (6 N, 1) at u = 0; zero unless a constraint depends on time."""
-        return self._matrix(self._J @ self._reduction.v0)
+        return self._quantities.shown("velocity_offset")
 
     @cached_property
     def B_dot(self) -> sp.Matrix:
         """The time derivative of B (6 N, n)."""
-        s = self._state
-        rate = configuration_rate(s.tree, s.q, s.v)
-        J, J_dot = derivative_along(lambda q: derivation.body_motion(s.tree, q).B, s.q, rate)
-        return self._matrix(J_dot @ s.V + J @ self._reduction.V_rate)
+        return self._quantities.shown("B_dot")
 
     @cached_property
     def X_dot(self) -> sp.Matrix:
         """The velocities of all bodies (6 N, 1) in u: linear in world axes, angular in body axes."""
-        return self._matrix(self._J @ self._state.v)
+        return self._quantities.shown("X_dot")
 
     @cached_property
     def body_velocities(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
         """By body the velocity of the centre of mass (world axes) and the angular velocity (body axes)."""
-        X = self.X_dot
-        return {
-            name: (rows_of_matrix(X, 6 * k, 6 * k + 3), rows_of_matrix(X, 6 * k + 3, 6 * k + 6))
-            for k, name in enumerate(self.bodies)
-        }
+        return self._quantities.shown("body_velocities")
 
     @cached_property
     def M_blocks(self) -> sp.Matrix:
         """M = diag(m 1, I) of all bodies (6 N, 6 N) (IMECE 2021-72324, Eq. 39)."""
-        return self._matrix(derivation.mass_blocks(self._state.tree))
+        return self._quantities.shown("M_blocks")
 
     @cached_property
     def D(self) -> sp.Matrix:
         """D = diag(0, [omega]x) of all bodies (6 N, 6 N) (IMECE 2021-72324, Eq. 39)."""
-        return self._matrix(derivation.gyroscopic_blocks(self._J @ self._state.v))
+        return self._quantities.shown("D")
 
     @cached_property
     def Gamma(self) -> sp.Matrix:
@@ -172,34 +139,22 @@ class DerivedEquations:
 
         Generalised forces that do not act between two bodies with mass are in `joint_space_forces` instead.
         """
-        return self._matrix(self._wrenches[0])
+        return self._quantities.shown("Gamma")
 
     @cached_property
     def joint_space_forces(self) -> sp.Matrix:
         """Generalised forces on u (n, 1) that are not part of Gamma, and the bias force of rotors."""
-        s = self._state
-        rotors = armature(s.tree) * s.v_rate
-        return self._matrix(s.V.T @ (self._wrenches[1] - rotors))
+        return self._quantities.shown("joint_space_forces")
 
     @cached_property
     def kinetic_energy(self) -> sp.Expr:
         """Kinetic energy [J]: 1/2 X_dot^T M X_dot, and that of the rotors."""
-        X, s = self._J @ self._state.v, self._state
-        rotors = s.v @ (armature(s.tree) * s.v)
-        return self._form.show((X @ derivation._block_product(s.tree, X) + rotors) / 2)
+        return self._quantities.shown("kinetic_energy")
 
     @cached_property
     def potential_energy(self) -> sp.Expr:
         """Potential energy [J] of gravity and springs."""
-        s = self._state
-        height = sum(
-            (
-                b.mass * (s.tree.gravity @ p.p)
-                for b, p in zip(s.tree.rigid_bodies, self._motion.poses, strict=True)
-            ),
-            start=0,
-        )
-        return self._form.show(spring_energy(self._scalar_mechanism, s.q) - height)
+        return self._quantities.shown("potential_energy")
 
     @cached_property
     def generalized_forces(self) -> dict[str, sp.Matrix]:
@@ -207,32 +162,7 @@ class DerivedEquations:
 
         An `actuator_range` limits each force as if it were the only one on its joint or tendon.
         """
-        s, m = self._state, self._scalar_mechanism.replace(sensors=())
-        found = {"weight": self._matrix((self._J @ s.V).T @ derivation.weights(s.tree))}
-        none: dict[str, Any] = {"stiffness": 0, "damping": 0, "higher_stiffness": (), "higher_damping": ()}
-        passive = tuple(replace(t, **none) for t in m.tendons)
-        for k, force in enumerate(m.forces):
-            alone = m.replace(forces=(force,), tendons=passive)
-            Q = part_of_generalized_forces(alone, m, s.q, s.v, self._inputs)
-            found[_force_name(self.mechanism.forces[k], found)] = self._matrix(s.V.T @ Q)
-        for k, tendon in enumerate(m.tendons):
-            if tendon.has_spring or tendon.has_damper:
-                alone = m.replace(forces=(), tendons=(*passive[:k], tendon, *passive[k + 1 :]))
-                Q = generalized_forces(alone, s.q, s.v, self._inputs)
-                found[f"Tendon {tendon.name}"] = self._matrix(s.V.T @ Q)
-        for c in (c for c in m.constraints if isinstance(c, NonIdeal)):
-            alone = m.replace(
-                constraints=tuple(x for x in m.constraints if not isinstance(x, NonIdeal) or x is c)
-            )
-            Q = nonideal_forces(alone, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
-            found[f"NonIdeal {c.name}"] = self._matrix(s.V.T @ Q)
-        for c in (c for c in m.constraints if isinstance(c, CoulombFriction)):
-            alone = m.replace(
-                constraints=tuple(x for x in m.constraints if not isinstance(x, CoulombFriction) or x is c)
-            )
-            Q = friction_forces(alone, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
-            found[f"CoulombFriction {c.name}"] = self._matrix(s.V.T @ Q)
-        return found
+        return self._quantities.shown("generalized_forces")
 
     @cached_property
     def constraint_forces(self) -> sp.Matrix:
@@ -241,7 +171,7 @@ class DerivedEquations:
         Forces are in world axes, torques about the centre of mass in body axes. They are the forces of all
         joints and constraints together. Source: IMECE 2021-72324, Eq. 50b.
         """
-        return self._matrix(self._inertial_wrench - self._wrenches[0])
+        return self._quantities.shown("constraint_forces")
 
     @cached_property
     def multipliers(self) -> dict[str, sp.Matrix]:
@@ -250,23 +180,52 @@ class DerivedEquations:
         Of dependent rows the first are independent; a constraint all of whose rows depend on those of others
         has an empty matrix (0, 1).
         """
-        found: dict[str, list[Any]] = {c.name: [] for c in hard_constraints(self.mechanism)}
-        for name, value in zip(self._reduction.names, self._lam, strict=True):
-            found[name].append(value)
-        return {name: self._matrix(np.array(values, dtype=object)) for name, values in found.items()}
+        return self._quantities.shown("multipliers")
+
+    @cached_property
+    def joint_reactions(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
+        """By joint the force [N] and the torque [N m] on the body that it carries, in the symbols u_dot.
+
+        Both are in world axes, the torque about the origin of the joint's moving frame. Forces of motors,
+        springs and dampers of the joint are included, and so are those of constraints by formula on its
+        coordinates. Of dependent constraint rows the first carry the force. Raises DescriptionError for
+        tendons that wrap around bodies, for which `zw.joint_reactions` computes numbers, and for actuators on
+        bodies that the `actuator_range` of a joint limits.
+        """
+        return self._quantities.shown("joint_reactions")
 
     @cached_property
     def velocities(self) -> sp.Matrix:
         """The generalised velocities v (nv, 1) in the independent velocities u."""
-        return self._matrix(self._state.v)
+        return self._quantities.shown("velocities")
 
     @cached_property
     def coordinate_rates(self) -> sp.Matrix:
         """q_dot (nq, 1) in the coordinates and the independent velocities u."""
-        s = self._state
-        return self._matrix(configuration_rate(s.tree, s.q, s.v))
+        return self._quantities.shown("coordinate_rates")
 
     # -------------------------------------------------------------------- common subexpressions and numbers
+
+    def cse(self, *names: str) -> tuple[list[Definition], tuple[Any, ...]]:
+        """Definitions of common subexpressions, in order, and the quantities named in terms of them.
+
+        names: of properties of the equations that have matrices, such as "multipliers", "constraint_forces"
+        and "joint_reactions"; by default "mass_matrix" and "right_hand_side". There are no definitions in the
+        expanded form. The definitions are those of these quantities alone. Each quantity is as the property:
+        a matrix, an expression, or a dictionary or tuple of them. As of `sympy.cse`, they are what
+        `sympy.lambdify` takes: `lambdify(symbols, written, cse=lambda _: (definitions, written))`.
+        Raises UnknownNameError for another name.
+        """
+        chosen = self._chosen(names)
+        defined, written = self._quantities.form.definitions(leaves_of(chosen))
+        return defined, converted(rebuild(chosen, written), as_matrix)
+
+    def _chosen(self, names: tuple[str, ...]) -> tuple[Any, ...]:
+        """The quantities named in scalars of the form."""
+        for name in names:
+            if name not in QUANTITIES:
+                raise UnknownNameError("quantity", name, QUANTITIES)
+        return tuple(self._quantities.scalars(x) for x in names or ("mass_matrix", "right_hand_side"))
 
     @cached_property
     def definitions(self) -> list[Definition]:
@@ -276,11 +235,8 @@ class DerivedEquations:
     @cached_property
     def _cse(self) -> tuple[list[Definition], sp.Matrix, sp.Matrix]:
         """Definitions, and the mass matrix and right-hand side in terms of them."""
-        p, m = self._projected, len(self.symbols.u)
-        if isinstance(self._form, ExpandedForm):
-            return [], self.mass_matrix, self.right_hand_side
-        defined, written = self._form.definitions([*p.mass_matrix.flat, *p.right_hand_side])
-        return defined, sp.Matrix(m, m, written[: m * m]), sp.Matrix(written[m * m :])
+        defined, (mass, rhs) = self.cse()
+        return defined, mass, rhs
 
     def mass_matrix_cse(self) -> tuple[list[Definition], sp.Matrix]:
         """Definitions of the common subexpressions of M* alone, and M* in terms of them.
@@ -288,13 +244,13 @@ class DerivedEquations:
         M* is derived by the composite-rigid-body algorithm, which needs the fewest definitions for large
         robots.
         """
-        if isinstance(self._form, ExpandedForm):
+        if self.form == "expanded":
             return [], self.mass_matrix
-        m, V = len(self.symbols.u), self._state.V
-        M = composite_mass_matrix(self._state.tree, self._state.q)
-        projected = M if self._reduction.trivial else V.T @ M @ V
-        defined, written = self._form.definitions(list(projected.flat))
-        return defined, sp.Matrix(m, m, written)
+        d = self._quantities
+        M = composite_mass_matrix(d.state.tree, d.state.q)
+        projected = M if d.reduction.trivial else d.state.V.T @ M @ d.state.V
+        defined, written = d.form.definitions(leaves_of(projected))
+        return defined, as_matrix(rebuild(projected, written))
 
     def count_operations(self) -> int:
         """The number of operations in mass_matrix and right_hand_side.
@@ -305,37 +261,31 @@ class DerivedEquations:
         upper = [mass[i, j] for i in range(mass.rows) for j in range(i, mass.cols)]
         return sum(int(sp.count_ops(e)) for e in [*(e for _, e in defined), *upper, *matrix_entries(rhs)])
 
-    def evaluate(self, values: Mapping[Any, Any], *names: str) -> tuple[np.ndarray, ...]:
-        """Float arrays of mass_matrix and right_hand_side, or of those named, at values for the symbols.
+    def evaluate(self, values: Mapping[Any, Any], *names: str) -> tuple[Any, ...]:
+        """Float arrays of mass_matrix and right_hand_side, or of the quantities named, at values for symbols.
 
-        values: by symbol or by its name. names: some of "mass_matrix", "right_hand_side", "B", "velocities",
-        "X_dot".
+        values: by symbol or by its name; "multipliers", "constraint_forces" and "joint_reactions" contain the
+        symbols u_dot. names: of properties of the equations that have matrices. Each quantity is as the
+        property, with a float array for each matrix: columns have one dimension, expressions none. Each
+        common subexpression is evaluated once.
         Raises ParameterError for a symbol without a value, UnknownNameError for another name,
         DependentVelocitiesError where the independent velocities do not determine the others, and SolveError
         where they do but the elimination divides by zero.
         """
-        s, p = self._state, self._projected
-        arrays = {
-            "mass_matrix": p.mass_matrix, "right_hand_side": p.right_hand_side, "B": self._J @ s.V,
-            "velocities": s.v, "X_dot": self._J @ s.v,
-        }  # fmt: skip
-        chosen = names or ("mass_matrix", "right_hand_side")
-        for name in chosen:
-            if name not in arrays:
-                raise UnknownNameError("array", name, arrays)
+        chosen = self._chosen(names)
         known = {str(key): value for key, value in values.items()}
-        found = tuple(self._form.values(arrays[name], known) for name in chosen)
-        if not self._reduction.trivial:
+        found = list(self._quantities.form.values(leaves_of(chosen), known))
+        if not self._quantities.reduction.trivial:
             self._check_velocities(known)
-        return found
+        return converted(rebuild(chosen, found), lambda array: array.astype(float))
 
     def _check_velocities(self, known: Mapping[str, Any]) -> None:
         """Raises DependentVelocitiesError where A v = 0 and S v = 0 leave a velocity undetermined, relative
         to the largest entry in the rows of each constraint, and SolveError where V is not finite otherwise.
         """
-        e = self._reduction
+        e, form = self._quantities.reduction, self._quantities.form
         try:
-            K = self._form.values(np.concatenate([e.A, e.S]), known)
+            K = form.values(np.concatenate([e.A, e.S]), known)
         except ParameterError:  # some of its symbols cancel in what is evaluated
             return
         names = [*e.names, *range(len(e.S))]
@@ -349,107 +299,9 @@ class DerivedEquations:
                 f"{self.mechanism.name!r} depend on each other, or are fixed by the constraints, in this "
                 "state; choose others by speeds="
             )
-        if not np.isfinite(self._form.values(e.V, known)).all():
+        if not np.isfinite(form.values(e.V, known)).all():
             raise SolveError(
                 f"equations of mechanism {self.mechanism.name!r} divide by zero in this state, while its "
                 'independent velocities determine the others; derive them with form="expanded", or choose '
                 "others by speeds="
             )
-
-    # -------------------------------------------------------------------- scalars of the form
-
-    @cached_property
-    def _motion(self) -> derivation.BodyMotion:
-        return derivation.body_motion(self._state.tree, self._state.q)
-
-    @property
-    def _J(self) -> np.ndarray:
-        """X_dot = J v (6 N, nv)."""
-        return self._motion.B
-
-    @property
-    def _inputs(self) -> dict[str, Any]:
-        return {name: self._form.of(x) for name, x in self.symbols.inputs.items()}
-
-    @property
-    def _force_magnitudes(self) -> dict[str, Any]:
-        return {name: self._form.of(x) for name, x in self.symbols.force_magnitudes.items()}
-
-    @property
-    def _u_dot(self) -> np.ndarray:
-        return np.array([self._form.of(x) for x in self.symbols.u_dot])
-
-    @cached_property
-    def _wrenches(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gamma (6 N,), and the generalised forces (nv,) that are not part of it."""
-        s = self._state
-        at = (self._scalar_mechanism, s.q, s.v, self._form.of(self.symbols.time), self._force_magnitudes)
-        nonideal = nonideal_forces(*at) + friction_forces(*at)
-        return applied_wrenches(self._scalar_mechanism, self._motion, s.q, s.v, self._inputs, nonideal)
-
-    @property
-    def _bias_accelerations(self) -> np.ndarray:
-        """J_dot v: the accelerations of all bodies (6 N,) at constant generalised velocities v."""
-        s = self._state
-        rate = configuration_rate(s.tree, s.q, s.v)
-        return derivative_along(lambda q: derivation.body_motion(s.tree, q).B @ s.v, s.q, rate)[1]
-
-    @cached_property
-    def _inertial_wrench(self) -> np.ndarray:
-        """M X_ddot + D M X_dot (6 N,) in the symbols u_dot."""
-        s, u_dot = self._state, self._u_dot
-        X_ddot = self._J @ (s.V @ u_dot + s.v_rate) + self._bias_accelerations
-        return derivation._block_product(s.tree, X_ddot) + derivation.gyroscopic_forces(s.tree, self._J @ s.v)
-
-    @cached_property
-    def _lam(self) -> np.ndarray:
-        """The multipliers lambda of the independent rows."""
-        s, e = self._state, self._reduction
-        if not len(e.A):
-            return np.zeros(0, int)
-        # M(q) v_dot + h - Q = A^T lambda, with v_dot = V u_dot + v_rate
-        u_dot = self._u_dot
-        unit = np.eye(s.tree.nv, dtype=int)
-        unreduced = derivation.SymbolicState(s.tree, s.q, s.v, unit, s.v_rate, s.generalized_forces)
-        free = derivation.by_projection(unreduced)
-        return e.multipliers(free.mass_matrix @ (s.V @ u_dot) - free.right_hand_side)
-
-    def _matrix(self, array: Any) -> sp.Matrix:
-        """An array of scalars of the form as a SymPy matrix."""
-        array = np.asarray(array, dtype=object)
-        rows, cols = array.shape if array.ndim == 2 else (len(array), 1)
-        return sp.Matrix(rows, cols, [self._form.show(x) for x in array.flat])
-
-
-def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A^-1 b for a symmetric positive definite A, by elimination down the diagonal."""
-    n, A, b = len(b), A.copy(), b.copy()
-    for k in range(n):
-        if is_zero(A[k, k]):
-            raise ZeroDivisionError
-        for i in range(k + 1, n):
-            factor = A[i, k] / A[k, k]
-            A[i, k:] = A[i, k:] - factor * A[k, k:]
-            b[i] = b[i] - factor * b[k]
-    x: list[Any] = [0] * n
-    for k in reversed(range(n)):
-        x[k] = (b[k] - sum((A[k, j] * x[j] for j in range(k + 1, n)), start=0)) / A[k, k]
-    return np.array(x, dtype=object)
-
-
-def _force_name(force: Any, taken: Mapping[str, Any]) -> str:
-    """A name for a force that is not taken yet, from its type and what it acts on."""
-    target = next(
-        (
-            getattr(force, n)
-            for n in ("name", "joint", "body", "input")
-            if isinstance(getattr(force, n, None), str)
-        ),
-        "",
-    )
-    name = f"{type(force).__name__} {target}".strip()
-    k = 2
-    while name in taken:
-        name = f"{name.split(' #')[0]} #{k}"
-        k += 1
-    return name

@@ -294,7 +294,7 @@ class _Comparison:
 
     def _solved_for(self, k: int) -> list[Polynomial]:
         """Acceleration k by Cramer's rule, as left side minus right side; empty if it is too long to read."""
-        p = self._derived._projected
+        p = self._derived._quantities
         M = np.array(p.mass_matrix, dtype=object)
         with_forces = M.copy()
         with_forces[:, k] = p.right_hand_side
@@ -307,7 +307,7 @@ class _Comparison:
             return []
 
     def _polynomial(self, x: sp.Expr) -> Polynomial:
-        return self._ring.constant(0) + self._derived._form.of(x)
+        return self._ring.constant(0) + self._derived._quantities.form.of(x)
 
     def _shown(self, x: Polynomial) -> sp.Expr:
         return readable(x, self._collected)
@@ -345,7 +345,7 @@ class _Comparison:
         digits, tolerance = FLOAT_DIGITS, CONSTRAINED_TOLERANCE
         if len(exact) == count:
             digits, tolerance = DIGITS, self._tolerance
-        velocities = [derived._form.show(x) for x in derived._reduction.v]
+        velocities = matrix_entries(derived.velocities)
         for values in states:
             values |= {x.name: rng.uniform(0.5, 1.5) for x in s.force_magnitudes.values()}
             values |= {x.name: rng.uniform(-1.5, 1.5) for x in (*s.u, *s.inputs.values())}
@@ -393,8 +393,8 @@ def _one_equation(x: Any, number: int) -> sp.Expr:
 
 def _residuals(e: Equations) -> list[Polynomial]:
     """M u_dot - r, row by row."""
-    p = e._projected
-    u_dot = [e._form.of(s) for s in e.symbols.u_dot]
+    p = e._quantities
+    u_dot = [p.form.of(s) for s in e.symbols.u_dot]
     return [sum((a * b for a, b in zip(row, u_dot, strict=True)), start=0) - r
             for row, r in zip(p.mass_matrix, p.right_hand_side, strict=True)]  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,8 @@ from zwang.simulation.constraint_options import with_acting_constraints
 from zwang.symbolic import derivation, reactions, typesetting
 from zwang.symbolic.cancellation import cancelled_entries, size
 from zwang.symbolic.constraint_agreement import check_agreement
-from zwang.symbolic.derived_equations import DerivedEquations, Form
+from zwang.symbolic.derived_equations import DerivedEquations
+from zwang.symbolic.equation_quantities import EquationQuantities, Form
 from zwang.symbolic.equation_symbols import EquationSymbols, symbols_for
 from zwang.symbolic.expression_forms import CSEForm, Definition, ExpandedForm, map_expressions
 from zwang.symbolic.friction_equations import friction_forces
@@ -53,19 +53,7 @@ DIRECTED = (NoSideSlip, PointSpeed)
 
 
 class Equations(DerivedEquations):
-    """mass_matrix * u_dot = right_hand_side, all quantities of the derivation, reactions, and typesetting."""
-
-    @cached_property
-    def joint_reactions(self) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
-        """By joint the force [N] and the torque [N m] on the body that it carries, in the symbols u_dot.
-
-        Both are in world axes, the torque about the origin of the joint's moving frame. Forces of motors,
-        springs and dampers of the joint are included, and so are those of constraints by formula on its
-        coordinates. Of dependent constraint rows the first carry the force. Raises DescriptionError for
-        tendons that wrap around bodies, for which `zw.joint_reactions` computes numbers, and for actuators on
-        bodies that the `actuator_range` of a joint limits.
-        """
-        return reactions.joint_reactions(self)
+    """mass_matrix * u_dot = right_hand_side, all quantities of the derivation, and typesetting."""
 
     def split_constraint_forces(self, values: Mapping[Any, Any]) -> reactions.SplitForces:
         """The constraint forces on all bodies as numbers, with their ideal and non-ideal parts.
@@ -264,7 +252,7 @@ def _check_actuators(mechanism: Mechanism) -> None:
 
 def _is_readable(e: DerivedEquations) -> bool:
     """Whether the expanded expressions are short, including those inside opaque factors."""
-    entries = (*e._projected.mass_matrix.flat, *e._projected.right_hand_side)
+    entries = (*e._quantities.mass_matrix.flat, *e._quantities.right_hand_side)
     return sum(size(x) for x in entries if isinstance(x, Polynomial)) <= READABLE_SIZE
 
 
@@ -356,7 +344,8 @@ def _derived(
         )
         form.ring.limit = float("inf")  # quantities that are requested later are derived at any length
     kind = "expanded" if expanded else "cse"
-    return Equations(mechanism, symbols, method, kind, form, state, projected, reduction, scalars)
+    found = EquationQuantities(mechanism, symbols, form, state, projected, reduction, scalars)
+    return Equations(mechanism, symbols, method, kind, found)
 
 
 def _array(values: Sequence[Any]) -> np.ndarray:

@@ -135,6 +135,10 @@ class ExpandedForm:
         shown = [self.show(x) for x in np.ravel(array)]
         return np.array([float_value(x, known) for x in shown], dtype=float).reshape(np.shape(array))
 
+    def definitions(self, results: Iterable[Any]) -> Definitions:
+        """No definitions, and the results written out."""
+        return [], [self.show(x) for x in results]
+
     def show(self, x: Any) -> sp.Expr:
         """The SymPy expression of a scalar."""
         if type(x) is Polynomial:
@@ -152,7 +156,6 @@ class CSEForm:
         self.inputs: list[sp.Symbol] = []
         self._scalars: dict[sp.Symbol, Any] = {}
         self._shown: dict[int, sp.Expr] = {}
-        self._nodes: dict[sp.Expr, Node] = {}  # of expressions that were shown
 
     def of(self, expression: sp.Expr) -> Any:
         """The scalar of an expression."""
@@ -171,9 +174,7 @@ class CSEForm:
             return constant(x)
         order, uses = _uses([x], self._shown)
         self._write(order, uses, self._shown)
-        expression = self._expression(self._shown, x)
-        self._nodes[expression] = x
-        return expression
+        return self._expression(self._shown, x)
 
     def definitions(self, results: Iterable[Any], name: str = "x") -> Definitions:
         """Definitions of subexpressions that are used more than once, and the results in terms of them.
@@ -188,10 +189,6 @@ class CSEForm:
         written: dict[int, Any] = {}
         defined = self._write(order, uses, written, name)
         return defined, [self._expression(written, r) if isinstance(r, Node) else constant(r) for r in roots]
-
-    def definitions_of(self, shown: Iterable[sp.Expr]) -> Definitions:
-        """The definitions for expressions that this form has shown."""
-        return self.definitions([self._nodes.get(x, x) for x in shown])
 
     def values(self, array: Any, known: Mapping[str, float]) -> np.ndarray:
         """Float values of an array of scalars, for values by name; each node is evaluated once.

@@ -1,4 +1,4 @@
-"""Constraint forces with their ideal and non-ideal parts, and joint reactions."""
+"""Constraint forces with their ideal and non-ideal parts."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
-from zwang.constraint.body_loads import constraint_loads
 from zwang.deprecation import renamed_attributes
-from zwang.dynamics.free_body_diagram import Load, check_actuator_ranges, free_body_diagram, subtree_loads
-from zwang.errors import DescriptionError, ParameterError, SolveError
-from zwang.mechanism.tendon_elements import Tendon
+from zwang.errors import ParameterError, SolveError
 from zwang.symbolic import derivation
 from zwang.symbolic.derived_equations import DerivedEquations
-from zwang.symbolic.expression_forms import float_value
-from zwang.symbolic.sympy_types import matrix_entries
-from zwang.symbolic.wrenches import applied_wrenches, is_wrapped, wrenches_on_bodies
+from zwang.symbolic.wrenches import applied_wrenches
 
 MAGNITUDE_ITERATIONS = 200
 
@@ -50,21 +44,12 @@ def split_constraint_forces(e: DerivedEquations, values: Mapping[Any, Any]) -> S
     Raises ParameterError for a missing value, and SolveError where the magnitudes do not converge.
     """
     known = {str(key): float(value) for key, value in values.items()}
-    s, form = e._state, e._form
     known |= _force_magnitudes(e, known)
-    applied = applied_wrenches(e._scalar_mechanism, e._motion, s.q, s.v, e._inputs)[0]
-    mass, rhs = e.evaluate(known)
-    X_dot = e._J @ s.v
-    bias = e._bias_accelerations + e._J @ s.v_rate
-    arrays = (
-        e._J @ s.V,
-        X_dot,
-        bias,
-        derivation.mass_blocks(s.tree),
-        derivation.gyroscopic_forces(s.tree, X_dot),
-        applied,
-    )
-    B, X_dot, bias, M, gyroscopic, Gamma = (form.values(x, known) for x in arrays)
+    d, s = e._quantities, e._quantities.state
+    applied = applied_wrenches(d.scalar_mechanism, d.motion, s.q, s.v, d.inputs)[0]
+    arrays = (d.bias_accelerations + d.J @ s.v_rate, derivation.gyroscopic_forces(s.tree, d.X_dot), applied)
+    bias, gyroscopic, Gamma = (d.form.values(x, known) for x in arrays)
+    mass, rhs, B, X_dot, M = e.evaluate(known, "mass_matrix", "right_hand_side", "B", "X_dot", "M_blocks")
     # Q^c = M X_ddot + D M X_dot - Gamma, and its projection
     total = M @ (B @ np.linalg.solve(mass, rhs) + bias) + gyroscopic - Gamma
     nonideal = M @ B @ np.linalg.solve(mass, B.T @ total)
@@ -79,14 +64,15 @@ def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[s
     Raises ParameterError for that of a joint or of a redundant constraint, and SolveError if the iteration
     does not converge.
     """
+    rows = e._quantities.multipliers
     unknown = [name for name in e.symbols.force_magnitudes if f"N_{name}" not in known]
     for name in unknown:
-        if name not in e.multipliers:
+        if name not in rows:
             raise ParameterError(
                 f"values has no N_{name}, the magnitude of the force of joint {name!r}, which is computed "
                 "for constraints only; give it, such as that of the force of zw.joint_reactions"
             )
-        if not len(e.multipliers[name]):
+        if not len(rows[name]):
             raise ParameterError(
                 f"values has no N_{name}, the magnitude of the force of constraint {name!r}, whose rows are "
                 "all redundant, so that the equations do not determine it; give it, such as the norm of "
@@ -99,8 +85,8 @@ def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[s
         trial = dict(known) | {f"N_{name}": x for name, x in zip(unknown, sizes, strict=True)}
         mass, rhs = e.evaluate(trial)
         trial |= {x.name: a for x, a in zip(e.symbols.u_dot, np.linalg.solve(mass, rhs), strict=True)}
-        rows = [matrix_entries(e.multipliers[name]) for name in unknown]
-        found = np.array([np.linalg.norm([float_value(x, trial) for x in row]) for row in rows])
+        (forces,) = e.evaluate(trial, "multipliers")
+        found = np.array([np.linalg.norm(forces[name]) for name in unknown])
         if (np.abs(found - sizes) <= 1e-14 * (1 + found)).all():
             return {f"N_{name}": float(x) for name, x in zip(unknown, found, strict=True)}
         sizes = found
@@ -109,57 +95,3 @@ def _force_magnitudes(e: DerivedEquations, known: Mapping[str, float]) -> dict[s
         "converge: the non-ideal force that depends on it increases it too strongly; reduce its friction "
         "coefficient"
     )
-
-
-def joint_reactions(e: DerivedEquations) -> dict[str, tuple[sp.Matrix, sp.Matrix]]:
-    """By joint the force [N] and the torque [N m] on what it carries, in world axes, in the symbols u_dot.
-
-    They follow from Euler's laws of the bodies that the joint carries, with weights, wrenches, springs
-    between points, and the multipliers of constraints between bodies. The torque is about the origin of the
-    joint's moving frame.
-    Raises DescriptionError for tendons that wrap around bodies, for which `zw.joint_reactions` computes
-    numbers, and for actuators on bodies that the `actuator_range` of a joint limits.
-    """
-    s, m = e._state, e._scalar_mechanism
-    check_actuator_ranges(m)
-    if wrapped := [_name(x) for x in (*m.tendons, *m.forces) if is_wrapped(m, x)]:
-        raise DescriptionError(
-            f"tendon or actuator {wrapped[0]!r} wraps around a body, and its forces on bodies are too long "
-            "for symbolic expressions; zw.joint_reactions computes numbers"
-        )
-    motion = e._motion
-    forces: dict[str, list[Any]] = {}
-    for name, value in zip(e._reduction.all_names, _multipliers_of_all_rows(e), strict=True):
-        forces.setdefault(name, []).append(value)
-    # what each body needs beyond the applied wrenches, as loads on its link
-    wrench = e._inertial_wrench - wrenches_on_bodies(e._scalar_mechanism, motion, s.q, s.v, e._inputs)
-    loads = []
-    for k, (body, (R, x)) in enumerate(zip(s.tree.rigid_bodies, motion.poses, strict=True)):
-        f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
-        loads.append(Load(body.placement.link, x, f, t))
-    poses, _ = derivation.poses_with_summed_angles(s.tree, s.q)
-    if forces:
-        free = free_body_diagram(e._scalar_mechanism, poses, s.v)
-        for by_body in constraint_loads(free, forces, e._form.of(e.symbols.time)).values():
-            loads += [load.reversed() for load in by_body.values()]
-    # the sum over the subtree of each joint
-    carried = subtree_loads(s.tree, poses, loads)
-    last = {link.name: i for i, link in enumerate(s.tree.links)}
-    found = {}
-    for joint in e.mechanism.joints:
-        force, torque = carried[last[joint.name]]
-        found[joint.name] = (e._matrix(force), e._matrix(torque))
-    return found
-
-
-def _name(part: Any) -> str:
-    """The name of a tendon, or of an actuator on one."""
-    return part.name if isinstance(part, Tendon) else str(getattr(part, "name", ""))
-
-
-def _multipliers_of_all_rows(e: DerivedEquations) -> list[Any]:
-    """The multipliers of all constraint rows; 0 for dependent rows."""
-    lam: list[Any] = [0] * len(e._reduction.all_names)
-    for k, value in zip(e._reduction.kept, e._lam, strict=True):
-        lam[k] = value
-    return lam

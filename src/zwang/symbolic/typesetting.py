@@ -6,14 +6,14 @@ Names from files are escaped, so that they never become markup or code.
 from __future__ import annotations
 
 import html as html_text
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
 
 from zwang.symbolic.derived_equations import DerivedEquations
-from zwang.symbolic.expression_forms import Definition, ExpandedForm
+from zwang.symbolic.expression_forms import Definition
 from zwang.symbolic.latex_names import escaped, latex_symbol
 from zwang.symbolic.sympy_types import free_symbols_in, matrix_entries, replaced
 
@@ -44,18 +44,38 @@ def to_latex(expression: Any, latex: Mapping[sp.Symbol, str]) -> str:
 # ---------------------------------------------------------------------------------------------- the report
 
 
+REPORTED = (
+    "frames", "body_velocities", "X_dot", "B", "velocity_offset", "B_dot", "M_blocks", "D", "Gamma",
+    "mass_matrix", "right_hand_side", "generalized_forces", "kinetic_energy", "potential_energy",
+    "constraint_forces", "multipliers",
+)  # fmt: skip
+"""The quantities of the steps."""
+
+
 def steps_of(e: DerivedEquations) -> list[DerivationStep]:
-    """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix.
+    """The steps of the derivation (IMECE 2021-72324, Sec. 3.2.2), each with its matrix, written out."""
+    return _steps(e, [getattr(e, name) for name in REPORTED])
+
+
+def cse_steps_of(e: DerivedEquations) -> tuple[list[Definition], list[DerivationStep]]:
+    """Definitions of the common subexpressions of all steps, and the steps in terms of them."""
+    defined, written = e.cse(*REPORTED)
+    return defined, _steps(e, written)
+
+
+def _steps(e: DerivedEquations, reported: Sequence[Any]) -> list[DerivationStep]:
+    """The steps of the derivation with the reported quantities.
 
     Matrices and columns have bold letters, which no name has.
     """
+    of = dict(zip(REPORTED, reported, strict=True))
     steps: list[DerivationStep] = []
-    for k, (name, (R, x)) in enumerate(e.frames.items(), 1):
+    for k, (name, (R, x)) in enumerate(of["frames"].items(), 1):
         steps.append(
             DerivationStep(f"Step 1. Frame {k}: rotation of {name}", rf"\mathbf{{R}}^{{(0,{k})}}", R)
         )
         steps.append(DerivationStep(f"Step 1. Centre of mass of {name}", rf"\mathbf{{x}}_{{{k}}}", x))
-    for k, (name, (velocity, angular)) in enumerate(e.body_velocities.items(), 1):
+    for k, (name, (velocity, angular)) in enumerate(of["body_velocities"].items(), 1):
         steps.append(
             DerivationStep(
                 f"Step 1. Velocity of the centre of mass of {name}, in world axes",
@@ -72,58 +92,34 @@ def steps_of(e: DerivedEquations) -> list[DerivationStep]:
         )
     names = ", ".join(e.bodies)
     steps += [
-        DerivationStep(f"Step 1. Stacked velocities of {names}", r"\dot{\mathbf{X}}", e.X_dot),
+        DerivationStep(f"Step 1. Stacked velocities of {names}", r"\dot{\mathbf{X}}", of["X_dot"]),
         DerivationStep("Step 2. Independent velocities", r"\mathbf{u}", e.speeds),
-        DerivationStep("Step 2. Velocity transformation, X_dot = B u", r"\mathbf{B}", e.B),
+        DerivationStep("Step 2. Velocity transformation, X_dot = B u", r"\mathbf{B}", of["B"]),
     ]
-    if any(x != 0 for x in matrix_entries(e.velocity_offset)):
-        steps.append(DerivationStep("Step 2. Velocities at u = 0", r"\dot{\mathbf{X}}_0", e.velocity_offset))
+    if any(x != 0 for x in matrix_entries(of["velocity_offset"])):
+        steps.append(
+            DerivationStep("Step 2. Velocities at u = 0", r"\dot{\mathbf{X}}_0", of["velocity_offset"])
+        )
     steps += [
-        DerivationStep("Step 2. Time derivative of B", r"\dot{\mathbf{B}}", e.B_dot),
-        DerivationStep("Step 3. Masses and inertias", r"\mathbf{M}", e.M_blocks),
-        DerivationStep("Step 3. Angular velocities", r"\mathbf{D}", e.D),
-        DerivationStep("Step 3. Applied forces and torques", r"\boldsymbol{\Gamma}", e.Gamma),
-        DerivationStep("Step 3. Mass matrix M* = B^T M B", MASS_MATRIX, e.mass_matrix),
+        DerivationStep("Step 2. Time derivative of B", r"\dot{\mathbf{B}}", of["B_dot"]),
+        DerivationStep("Step 3. Masses and inertias", r"\mathbf{M}", of["M_blocks"]),
+        DerivationStep("Step 3. Angular velocities", r"\mathbf{D}", of["D"]),
+        DerivationStep("Step 3. Applied forces and torques", r"\boldsymbol{\Gamma}", of["Gamma"]),
+        DerivationStep("Step 3. Mass matrix M* = B^T M B", MASS_MATRIX, of["mass_matrix"]),
         DerivationStep(
-            "Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)", RIGHT_HAND_SIDE, e.right_hand_side
+            "Step 3. Right-hand side B^T (Gamma - D M X_dot - M B_dot u)",
+            RIGHT_HAND_SIDE,
+            of["right_hand_side"],
         ),
         *(DerivationStep(f"Step 3. Generalised force of {name}", rf"\mathbf{{Q}}_{{{k}}}", force)
-          for k, (name, force) in enumerate(e.generalized_forces.items(), 1)),
-        DerivationStep("Kinetic energy", r"E_{\text{kin}}", e.kinetic_energy),
-        DerivationStep("Potential energy", r"E_{\text{pot}}", e.potential_energy),
-        DerivationStep("Step 5. Constraint forces on the bodies", r"\mathbf{Q}^c", e.constraint_forces),
+          for k, (name, force) in enumerate(of["generalized_forces"].items(), 1)),
+        DerivationStep("Kinetic energy", r"E_{\text{kin}}", of["kinetic_energy"]),
+        DerivationStep("Potential energy", r"E_{\text{pot}}", of["potential_energy"]),
+        DerivationStep("Step 5. Constraint forces on the bodies", r"\mathbf{Q}^c", of["constraint_forces"]),
         *(DerivationStep(f"Step 5. Multipliers of constraint {name}", rf"{MULTIPLIERS}_{{{k}}}", force)
-          for k, (name, force) in enumerate(((n, f) for n, f in e.multipliers.items() if len(f)), 1)),
+          for k, (name, force) in enumerate(((n, f) for n, f in of["multipliers"].items() if len(f)), 1)),
     ]  # fmt: skip
     return steps
-
-
-def entries_of(value: Any) -> list[Any]:
-    """The entries of a matrix, or the one expression."""
-    return matrix_entries(value) if isinstance(value, sp.MatrixBase) else [value]
-
-
-def rewritten(steps: list[DerivationStep], entries: Iterator[Any]) -> list[DerivationStep]:
-    """The steps with their entries replaced in order."""
-    found = []
-    for step in steps:
-        value = step.value
-        if isinstance(value, sp.MatrixBase):
-            value = sp.Matrix(*value.shape, [next(entries) for _ in matrix_entries(value)])
-        else:
-            value = next(entries)
-        found.append(replace(step, value=value))
-    return found
-
-
-def cse_steps_of(e: DerivedEquations) -> tuple[list[Definition], list[DerivationStep]]:
-    """Definitions of the common subexpressions of all steps, and the steps in terms of them."""
-    steps = steps_of(e)
-    if isinstance(e._form, ExpandedForm):
-        return [], steps
-    entries = [x for step in steps for x in entries_of(step.value)]
-    defined, written = e._form.definitions_of(entries)
-    return defined, rewritten(steps, iter(written))
 
 
 def latex(e: DerivedEquations, *, report: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Applied forces and torques on every body (Gamma of the projection method)."""
+"""Applied forces and torques on every body (Gamma of the projection method), and the reactions of joints."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ from typing import Any
 import numpy as np
 
 from zwang.algebra.rotations import cross
-from zwang.dynamics.free_body_diagram import acts_on_bodies, free_body_diagram, limiting_joint
+from zwang.constraint.body_loads import constraint_loads
+from zwang.dynamics.free_body_diagram import (
+    Load,
+    acts_on_bodies,
+    check_actuator_ranges,
+    free_body_diagram,
+    limiting_joint,
+    subtree_loads,
+)
 from zwang.dynamics.generalised_forces import (
     carried_compensation,
     controlled_forces,
     has_actuators,
     passive_forces,
 )
-from zwang.kinematics.poses import motion_subspace
+from zwang.errors import DescriptionError
+from zwang.kinematics.poses import motion_subspace, placement_pose
 from zwang.mechanism.force_elements import Actuator, PointSpring
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import WORLD, Link, Tree
 from zwang.scalar import are_constant, is_zero
-from zwang.symbolic.derivation import BodyMotion, poses_with_summed_angles, weights
+from zwang.symbolic.derivation import BodyMotion, SymbolicState, poses_with_summed_angles, weights
 
 
 def generalized_forces(mechanism: Mechanism, q: Any, v: Any, inputs: Mapping[str, Any]) -> np.ndarray:
@@ -90,6 +99,42 @@ def wrenches_on_bodies(
         if k is not None:  # not the ground
             _add(Gamma, motion, k, load.force, load.torque, load.p)
     return Gamma
+
+
+def joint_reactions(
+    mechanism: Mechanism, state: SymbolicState, wrench: np.ndarray, forces: Mapping[str, list[Any]], time: Any
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By joint the force (3,) [N] and the torque (3,) [N m] on what it carries, in world axes.
+
+    wrench (6 N,): M X_ddot + D M X_dot less `wrenches_on_bodies`. forces: those of all constraint rows by
+    constraint. They follow from Euler's laws of the bodies that the joint carries. The torque is about the
+    origin of the joint's moving frame.
+    Raises DescriptionError for tendons that wrap around bodies, for which `zw.joint_reactions` computes
+    numbers, and for actuators on bodies that the `actuator_range` of a joint limits.
+    """
+    tree = mechanism.tree
+    check_actuator_ranges(mechanism)
+    for part in (*mechanism.tendons, *mechanism.forces):
+        if is_wrapped(mechanism, part):
+            raise DescriptionError(
+                f"tendon or actuator {getattr(part, 'name', '')!r} wraps around a body, and its forces on "
+                "bodies are too long for symbolic expressions; zw.joint_reactions computes numbers"
+            )
+    poses, _ = poses_with_summed_angles(tree, state.q)
+    # what each body needs beyond the applied wrenches, as loads on its link
+    loads = []
+    for k, body in enumerate(tree.rigid_bodies):
+        R, x = placement_pose(poses, body.placement)
+        f, t = wrench[6 * k : 6 * k + 3], R @ wrench[6 * k + 3 : 6 * k + 6]
+        loads.append(Load(body.placement.link, x, f, t))
+    if forces:
+        free = free_body_diagram(mechanism, poses, state.v)
+        for by_body in constraint_loads(free, forces, time).values():
+            loads += [load.reversed() for load in by_body.values()]
+    # the sum over the subtree of each joint
+    carried = subtree_loads(tree, poses, loads)
+    last = {link.name: i for i, link in enumerate(tree.links)}
+    return {joint.name: carried[last[joint.name]] for joint in mechanism.joints}
 
 
 def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanism, Mechanism]:
