@@ -307,6 +307,13 @@ def test_actuators_on_bodies_that_a_joint_limits_are_refused():
             zw.joint_reactions(arm(limited, force), [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
         with pytest.raises(DescriptionError, match=f"'{limited}'.*'jet'"):
             _ = zw.equations(arm(limited, force)).joint_reactions
+    # the motion is that of the limited force
+    e, state = zw.equations(arm("elbow", winch)), {"shoulder": 0.3, "elbow": 0.2, "jet": 10.0}
+    values = {**state, "shoulder_dot": 0.4, "elbow_dot": -0.1}
+    M, r = (np.array(x, float) for x in e.evaluate(values))
+    a = zw.constrained_dynamics(e.mechanism, [0.3, 0.2], [0.4, -0.1], control={"jet": 10.0}).acceleration
+    np.testing.assert_allclose(np.linalg.solve(M, r).ravel(), a, rtol=1e-12)
+    assert "Min" in str(e.Gamma)
     # a range that the actuator does not reach, and the torque of a motor, which acts in the joint
     moved = arm("shoulder", on_lower)
     zw.joint_reactions(moved, [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})

@@ -12,7 +12,6 @@ from zwang.constraint.body_loads import constraint_loads
 from zwang.dynamics.free_body_diagram import (
     Load,
     acts_on_bodies,
-    check_actuator_ranges,
     free_body_diagram,
     limiting_joint,
     subtree_loads,
@@ -113,7 +112,6 @@ def joint_reactions(
     numbers, and for actuators on bodies that the `actuator_range` of a joint limits.
     """
     tree = mechanism.tree
-    check_actuator_ranges(mechanism)
     for part in (*mechanism.tendons, *mechanism.forces):
         if is_wrapped(mechanism, part):
             raise DescriptionError(
@@ -155,7 +153,9 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
         )
 
     forces = [f for f in mechanism.forces if acts_on_bodies(mechanism, f) and acts_on_mass(f)]
-    tendons = [t for t in mechanism.tendons if t.path and acts_on_mass(t)]
+    # a tendon stays with its actuators
+    left = {getattr(f, "tendon", None) for f in mechanism.forces if f not in forces}
+    tendons = [t for t in mechanism.tendons if t.path and acts_on_mass(t) and t.name not in left]
     return (
         mechanism.replace(forces=tuple(forces), tendons=tuple(tendons), constraints=(), sensors=()),
         mechanism.replace(
