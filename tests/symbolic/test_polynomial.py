@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import zwang as zw
 from zwang import scalar
+from zwang.algebra.dual import Dual
 from zwang.symbolic.equations import equations
 from zwang.symbolic.polynomial import Polynomial, Ring, TooLargeError, readable
+from zwang.symbolic.sympy_backend import substitute_in
 
 a, b, c, x = sp.symbols("a b c x", real=True)
 m = sp.Symbol("m", positive=True)
@@ -54,6 +56,50 @@ def test_squares_and_double_angles_are_written_the_short_way():
     s, co, M = scalar.sin(r.atom(c)), scalar.cos(r.atom(c)), r.atom(m)
     assert readable(M - M * co * co) == m * sp.sin(c) ** 2
     assert readable(2 * M * s * co) == m * sp.sin(2 * c)
+
+
+@pytest.mark.parametrize("angle", [a, c], ids=["summed", "separate"])
+@pytest.mark.parametrize("n", [1, 2, 3, -3, 7, 24, 48, 63, 64, 200])
+def test_functions_of_multiples_of_an_angle_do_not_cancel(n, angle):
+    """sin(n x), cos(n x), their products, derivatives and powers, against their values of 30 digits."""
+    r = ring()
+    value = n * r.atom(angle)
+    s, co = scalar.sin(value), scalar.cos(value)
+    slope = scalar.sin(Dual(value, n)).derivative
+    sine, cosine = sp.sin(n * angle), sp.cos(n * angle)
+    assert (s * s + co * co - 1).terms == {} and (scalar.sin(-value) + s).terms == {}
+    assert (slope - n * co).terms == {}
+    pairs = ((s, sine), (co, cosine), (s * co, sine * cosine), (s + s * s * co, sine + sine**2 * cosine))
+    for found, expected in pairs:
+        number = sp.lambdify(angle, readable(found))
+        for at in (-1.3, 0.2, 0.7, 1.5):
+            exact = float(expected.evalf(30, subs={angle: sp.Rational(at)}))
+            assert number(at) == pytest.approx(exact, abs=4e-16 * (8 + 3 * abs(n)))  # rounding of n x
+
+
+def test_multiples_of_an_angle_are_written_as_the_user_wrote_them():
+    r = ring()
+    C, X = r.atom(c), r.atom(x)
+    assert readable(scalar.sin(7 * C)) == sp.sin(7 * c)
+    assert readable(scalar.cos(-7 * C) * X) == x * sp.cos(7 * c)
+    assert readable(scalar.sin(7 * C + X)) == sp.sin(7 * c + x)
+    assert readable(2 * scalar.sin(7 * C) * scalar.cos(7 * C)) == sp.sin(14 * c)
+    assert readable(scalar.sin(2 * C)) == sp.sin(2 * c)
+    assert (scalar.cos(2 * C) - (2 * scalar.cos(C) * scalar.cos(C) - 1)).terms == {}
+
+
+@pytest.mark.parametrize("exponent", [3, 4, 5, 20, 60, 64, -40])
+@pytest.mark.parametrize("base", [sp.sin(c), sp.cos(c), c - 1, sp.sqrt(1 - c**2)], ids=str)
+def test_powers_do_not_cancel(base, exponent):
+    """Powers and their derivatives, against their values of 30 digits."""
+    r = ring()
+    power = base**exponent
+    found = substitute_in(power, {c: Dual(r.atom(c), 1)})
+    for y, expected in ((found.value, power), (found.derivative, sp.diff(power, c))):
+        number = sp.lambdify(c, readable(y))
+        for at in (0.3, 0.8):
+            exact = float(expected.evalf(30, subs={c: sp.Rational(at)}))
+            assert number(at) == pytest.approx(exact, rel=1e-12)
 
 
 def random_polynomial(rng, r, depth=3):
@@ -189,3 +235,31 @@ def test_a_bead_on_a_path_in_parts_has_the_mass_of_its_slope(path, slope, form):
     for at in (-0.7, 0.4):
         found = e.evaluate({"m": 2.0, "x": at, "y": 0.0, "x_dot": 0.3})[0]
         np.testing.assert_allclose(found, 2 * (1 + slope(at) ** 2), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [sp.sin(7 * x) / 10, sp.sin(16 * x) / 10, sp.cos(40 * x + 1) / 10, sp.sin(x) ** 40, (x - 1) ** 30 / 10],
+    ids=str,
+)
+def test_a_bead_on_a_wavy_wire_has_the_accelerations_of_its_closed_form(path):
+    """x'' = -f' (g + f'' x'^2) / (1 + f'^2) on z = f(x)."""
+    joints = (zw.Prismatic("x", (1, 0, 0)), zw.Prismatic("z", (0, 0, 1)))
+    wire = zw.Holonomic("wire", sp.Symbol("z", real=True) - path)
+    bead = zw.Mechanism("bead", [zw.Body("bead", joints, mass=1)], constraints=[wire])
+    e = equations(bead, ["x"], form="expanded")
+    slope, curvature = (sp.lambdify(x, sp.diff(path, x, k)) for k in (1, 2))
+    for at in (-0.4, 0.3, 0.9, 1.4):
+        mass, force = e.evaluate({"x": at, "x_dot": 0.3, "z": 0.0})
+        expected = -slope(at) * (9.81 + 0.09 * curvature(at)) / (1 + slope(at) ** 2)
+        assert (force / mass).item() == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+def test_a_drive_by_a_fast_sine_is_written_as_it_was_given():
+    t = sp.Symbol("t", real=True)
+    cart = zw.Body("cart", zw.Prismatic("s", (1, 0, 0)), mass=1)
+    bob = zw.Body("bob", zw.Revolute("th", (0, 1, 0)), "cart", mass=m, com=(0, 0, -1))
+    drive = zw.Holonomic("drive", sp.Symbol("s", real=True) - sp.sin(7 * t))
+    e = equations(zw.Mechanism("driven", [cart, bob], constraints=[drive], gravity=(0, 0, 0)), ["th"])
+    th = e.q[1]
+    assert e.right_hand_side[0] == -49 * m * sp.sin(7 * t) * sp.cos(th)

@@ -246,6 +246,9 @@ class DualBackend(scalar.Backend):
             derivative = derivative + value * log(scalar.where(scalar.equal(a, 0), 1, a)) * bd
         return self.kind(value, derivative)
 
+    def largest_product(self, x: Any) -> int:
+        return scalar.backend_of(x.value).largest_product(x.value)
+
     def half_power(self, x: Any, twice: int) -> Any:
         """As for other numbers, but x^(3/2), x^(5/2), ... have the derivative 0 at 0, where sqrt has none."""
         if twice < 3 or twice % 2 == 0:

@@ -49,6 +49,10 @@ class Backend:
     def divide(self, x: Any, y: Any) -> Any:
         return x / y
 
+    def largest_product(self, x: Any) -> int:
+        """The largest size of a constant exponent up to which powers of x are products."""
+        return 64
+
     def half_power(self, x: Any, twice: int) -> Any:
         """x**(twice/2) by squaring."""
         if twice < 0:

@@ -92,9 +92,13 @@ def atanh(x: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """x to the power of y. Constant half-integers y up to 64 in size use products and one square root."""
+    """x to the power of y. Constant half-integers y up to the backend's largest product (64 in size, but for
+    polynomials) use products and one square root.
+    """
     if type(x) is not np.ndarray and value_is_constant(y) and abs(y) <= 64 and 2 * y == int(2 * y):
-        return backend_of(x).half_power(x, int(2 * y))
+        backend = backend_of(x)
+        if abs(y) <= backend.largest_product(x):
+            return backend.half_power(x, int(2 * y))
     return common_backend(x, y).power(x, y)
 
 

@@ -23,7 +23,8 @@ from zwang.mechanism.constraints import EXPRESSION_CONSTRAINTS
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.serialization import symbols_in
 from zwang.scalar import exact_value
-from zwang.symbolic.polynomial import Polynomial, Ring, number_of, readable
+from zwang.symbolic.exact_coefficients import number_of
+from zwang.symbolic.polynomial import Polynomial, Ring, readable
 from zwang.symbolic.sympy_backend import exact, free_symbols_of, substitute_in
 from zwang.symbolic.sympy_types import as_expr, free_symbols_in
 

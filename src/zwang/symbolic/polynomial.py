@@ -18,12 +18,16 @@ import sympy as sp
 from zwang import scalar
 from zwang.errors import ZwangError
 from zwang.scalar.backend import common_backend
-from zwang.symbolic.sympy_backend import SymbolicBackend, plain
+from zwang.symbolic.exact_coefficients import added, exact_coefficient, normalised, number_of
+from zwang.symbolic.sympy_backend import SymbolicBackend
 from zwang.symbolic.sympy_types import as_expr
 
 WIDTH = 16
 HALF = 1 << (WIDTH - 1)
-ROUNDING = 1e-14  # a sum of floats that is smaller than its terms by this factor is rounding
+# The terms of sin(n x) in powers of cos(x), and those of a power of a sum, cancel by up to about 2^n.
+LARGEST_MULTIPLE = 2  # of a separate angle whose functions are expanded, as sin(2 x) = 2 sin(x) cos(x)
+LARGEST_PHASE = 63  # multiple of an angle with a phase factor, whose powers are single terms
+LARGEST_POWER = 4  # of a sum, of a sine or of a root that is expanded
 
 
 class TooLargeError(ZwangError):
@@ -70,7 +74,7 @@ class Ring:
     def atom(self, expression: sp.Expr) -> Polynomial:
         """A polynomial of one generator for an opaque expression, or a constant for a number."""
         if expression.is_Number and expression.is_finite:
-            return self.constant(_exact(expression))
+            return self.constant(exact_coefficient(expression))
         return Polynomial(self, {self._generator("atom", expression): 1})
 
     def invertible(self, number: int) -> bool:
@@ -104,10 +108,10 @@ class Ring:
                 if exponent % 2 == 0 and self.is_atom(number) and self.generators[number][1].is_positive:
                     whole += exponent << (WIDTH * number)
             factor = sp.sqrt(number_of(value)) if type(value) is not float and value > 0 else sp.Integer(0)
-            exact = _exact(factor) if factor.is_Rational and factor != 0 else 1
+            exact = exact_coefficient(factor) if factor.is_Rational and factor != 0 else 1
             outside = Polynomial(self, {whole // 2: exact})
             rest = Polynomial(
-                self, {key - whole: _whole(Fraction(value) / exact**2) if exact != 1 else value}
+                self, {key - whole: normalised(Fraction(value) / exact**2) if exact != 1 else value}
             )
         if list(rest.terms) == [0]:
             return outside * self.atom(sp.sqrt(number_of(rest.terms[0])))
@@ -168,7 +172,9 @@ class Ring:
             _put(terms, key + 2 * self._generator(*other), -value)
 
     def phase(self, angle: Polynomial) -> Polynomial:
-        """e^(i angle): a product over integer multiples of atoms and constants, else of an opaque angle."""
+        """e^(i angle): a product over small integer multiples of atoms and constants, else of an opaque
+        angle.
+        """
         result = self.constant(1)
         for key, value in angle.terms.items():
             exponents = self.exponents(key)
@@ -176,14 +182,19 @@ class Ring:
                 result = result * self._constant_phase(value)
             elif self._is_right_angle(exponents, value):
                 result = result * Polynomial(self, self.reduced({(int(2 * value) % 4) * self.i: 1}))
-            elif len(exponents) == 1 and exponents[0][1] == 1 and type(value) is int and abs(value) < 64:
-                kind, expression = self.generators[exponents[0][0]]
-                if kind != "atom":
-                    return self._of_separate(angle.expression(), 1)
-                result = result * self._of_atom(expression, value)
+            elif (atom := self._expanded_angle(exponents, value)) is not None:
+                result = result * self._of_atom(atom, value)
             else:
-                return self._of_separate(angle.expression(), 1)
+                return self._of_opaque(angle.expression())
         return result
+
+    def _expanded_angle(self, exponents: list[tuple[int, int]], multiple: Any) -> sp.Expr | None:
+        """The atom of a term whose phase is expanded in that of the atom; None for other terms."""
+        if type(multiple) is not int or [exponent for _, exponent in exponents] != [1]:
+            return None
+        kind, expression = self.generators[exponents[0][0]]
+        largest = LARGEST_PHASE if expression in self.summed else LARGEST_MULTIPLE
+        return expression if kind == "atom" and abs(multiple) <= largest else None
 
     def _is_right_angle(self, exponents: list[tuple[int, int]], value: Any) -> bool:
         """Whether value times the monomial is a multiple of pi / 2."""
@@ -203,6 +214,11 @@ class Ring:
         if expression in self.summed:
             return Polynomial(self, {multiple * self._generator("phase", expression): 1})
         return self._of_separate(expression, multiple)
+
+    def _of_opaque(self, angle: sp.Expr) -> Polynomial:
+        """e^(i angle) of a separate angle, which an angle and its negative have in common."""
+        sign = -1 if angle.could_extract_minus_sign() else 1
+        return self._of_separate(sign * angle, sign)
 
     def _of_separate(self, expression: sp.Expr, multiple: int) -> Polynomial:
         """e^(i multiple expression) in the cosine and the sine of a separate angle."""
@@ -235,26 +251,7 @@ class Ring:
 def _put(terms: dict[int, Any], key: int, value: Any) -> None:
     """Add a coefficient to a term."""
     old = terms.get(key)
-    terms[key] = value if old is None else _added(old, value)
-
-
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two coefficients, without rounding and as an integer where it is one."""
-    total = a + b
-    if type(total) is float:
-        return 0 if abs(total) <= ROUNDING * abs(a) else total
-    if type(total) is Fraction and total.denominator == 1:
-        return total.numerator
-    return total
-
-
-def _exact(number: sp.Expr) -> Any:
-    """A SymPy number as a coefficient."""
-    if number.is_Rational:
-        p, q = number.as_numer_denom()
-        p, q = int(p), int(q)
-        return p if q == 1 else Fraction(p, q)
-    return plain(number)
+    terms[key] = value if old is None else added(old, value)
 
 
 class Polynomial:
@@ -285,7 +282,7 @@ class Polynomial:
         if type(other) is Polynomial:
             return other
         if isinstance(other, int | float | Fraction):
-            return self.ring.constant(_whole(other))
+            return self.ring.constant(normalised(other))
         if isinstance(other, sp.Expr) and not other.free_symbols:
             return self.ring.atom(other)
         return None
@@ -298,7 +295,7 @@ class Polynomial:
         terms = dict(large)
         for key, value in small.items():
             old = terms.get(key)
-            new = value if old is None else _added(old, value)
+            new = value if old is None else added(old, value)
             if new == 0:
                 del terms[key]
             else:
@@ -334,7 +331,7 @@ class Polynomial:
             for kb, b in other.terms.items():
                 key, value = ka + kb, a * b
                 old = terms.get(key)
-                terms[key] = value if old is None else _added(old, value)
+                terms[key] = value if old is None else added(old, value)
         return Polynomial(ring, ring.reduced(terms))
 
     __rmul__ = __mul__
@@ -361,14 +358,14 @@ class Polynomial:
             ((key, value),) = self.terms.items()
             exponents = ring.exponents(key)
             if all(ring.invertible(n) for n, _ in exponents):
-                return Polynomial(ring, {-key: _whole(Fraction(1, 1) / value)})
+                return Polynomial(ring, {-key: normalised(Fraction(1, 1) / value)})
             roots = [n for n, _ in exponents if n in ring.roots]
             if roots:  # 1 / (x root) = root / (x radicand)
                 generator = 1 << (WIDTH * roots[0])
                 rest = Polynomial(ring, {key - generator: value}) * ring.roots[roots[0]]
                 return Polynomial(ring, {generator: 1}) * rest.reciprocal()
         common = ring.common_monomial(self.terms, ring.invertible)
-        factor = _whole(Fraction(1, 1) / self.terms[max(self.terms)])
+        factor = normalised(Fraction(1, 1) / self.terms[max(self.terms)])
         scaled = self._over(common) * factor
         generator = ring._generator("atom", readable(scaled))
         ring.denominators.setdefault(generator.bit_length() // WIDTH, scaled)
@@ -379,15 +376,6 @@ class Polynomial:
 
     def __abs__(self) -> Any:
         return scalar.absolute(self)
-
-
-def _whole(value: Any) -> Any:
-    """A coefficient as an integer where it is one."""
-    if type(value) is Fraction and value.denominator == 1:
-        return value.numerator
-    if isinstance(value, float | int | Fraction):
-        return value if type(value) in (int, Fraction) else float(value)
-    return value
 
 
 class PolynomialBackend(scalar.Backend):
@@ -401,6 +389,12 @@ class PolynomialBackend(scalar.Backend):
 
     def sqrt(self, x: Polynomial) -> Any:
         return x.ring.root(x) if x.terms else 0
+
+    def largest_product(self, x: Polynomial) -> int:
+        """Higher powers are opaque atoms, but for those of a product of generators without rules."""
+        generators = {n for key in x.terms for n, _ in x.ring.exponents(key)}
+        is_product = len(x.terms) == 1 and all(x.ring.invertible(n) for n in generators)
+        return super().largest_product(x) if is_product else LARGEST_POWER
 
     def is_zero(self, x: Any) -> bool:
         return not x.terms
@@ -502,7 +496,7 @@ def _real_monomials(polynomial: Polynomial) -> dict[tuple[Factor, ...], Any]:
                 factors.append((_FUNCTION[kind](expression), exponent))
         for extra, weight in _real(angle, imaginary, value):
             monomial = (*factors, *extra)
-            total = _added(found.get(monomial, 0), weight)
+            total = added(found.get(monomial, 0), weight)
             found[monomial] = total
     return {monomial: value for monomial, value in found.items() if value != 0}
 
@@ -525,13 +519,6 @@ def _real(
     if factor.could_extract_minus_sign():
         factor, value = -factor, -value
     return [(((factor, 1),), value)]
-
-
-def number_of(coefficient: Any) -> sp.Expr:
-    """A coefficient as a SymPy number."""
-    if isinstance(coefficient, Fraction):
-        return sp.Rational(coefficient.numerator, coefficient.denominator)
-    return sp.Integer(coefficient) if isinstance(coefficient, int) else sp.Float(coefficient)
 
 
 def readable(polynomial: Polynomial, collected: frozenset[sp.Expr] = frozenset()) -> sp.Expr:
@@ -589,6 +576,6 @@ def _with_double_angles(monomials: dict[frozenset[Factor], Any]) -> dict[frozens
             cosine = (sp.cos(angle), 1)
             if cosine in factors:
                 factors = (factors - {(base, 1), cosine}) | {(sp.sin(2 * angle), 1)}
-                coefficient = _whole(coefficient * Fraction(1, 2))
-        result[factors] = _added(result.get(factors, 0), coefficient)
+                coefficient = normalised(coefficient * Fraction(1, 2))
+        result[factors] = added(result.get(factors, 0), coefficient)
     return result
