@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -291,6 +293,50 @@ def test_a_mimic_joint_adds_its_column():
         zw.robot.manipulability(m, (0.3 + s, 0.6 + 2 * s), "tip", part="position").measure for s in (h, -h)
     ]
     np.testing.assert_allclose(w.gradient(), ((ends[0] - ends[1]) / (2 * h), 0), atol=1e-8)
+
+
+def polynomially_coupled_arm() -> tuple[zw.Mechanism, Callable[[np.ndarray], np.ndarray]]:
+    """A spatial arm with q2 = 0.1 + 0.5 q1 + 0.3 q1^2 and q3 = q2 - 0.2 q2^3, and its q of (q1, q4)."""
+    axes = ((0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 0))
+    bodies, parent = [], "world"
+    for k, axis in enumerate(axes, start=1):
+        joint = zw.Revolute(f"q{k}", axis=axis)
+        bodies.append(zw.Body(f"b{k}", joint, parent, (0.5, 0.1, 0.2), mass=1, inertia=(0.1, 0.1, 0.1)))
+        parent = f"b{k}"
+    couplings = [
+        zw.JointCoupling("second", "q3", "q2", (0, 1, 0, -0.2)),
+        zw.JointCoupling("first", "q2", "q1", (0.1, 0.5, 0.3)),
+    ]
+    m = zw.Mechanism(bodies=bodies, constraints=couplings, frames=[zw.Frame("tip", "b4", (0.4, 0, 0.1))])
+
+    def completed(u: np.ndarray) -> np.ndarray:
+        q2 = 0.1 + 0.5 * u[0] + 0.3 * u[0] ** 2
+        return np.array([u[0], q2, q2 - 0.2 * q2**3, u[1]])
+
+    return m, completed
+
+
+@pytest.mark.parametrize("axes", ["world", "body"])
+def test_polynomial_couplings_move_the_frame_along_their_slopes(axes):
+    """The measure by differences of positions along the couplings, the gradient by those of the measure."""
+    m, completed = polynomially_coupled_arm()
+    options = {"part": "position", "axes": axes}
+
+    def measure(u):
+        return zw.robot.manipulability(m, completed(u), "tip", **options).measure
+
+    def differences(f, u, h=1e-5):
+        return np.array([(f(u + h * e) - f(u - h * e)) / (2 * h) for e in np.eye(2)])
+
+    starts = np.array([(0.4, -0.3), (-0.7, 0.9), (1.1, 0.2)])
+    batch = zw.robot.manipulability(m, [completed(u) for u in starts], "tip", **options)
+    for u, mu, gradient in zip(starts, batch.measure, batch.gradient(), strict=True):
+        J = differences(lambda u: np.array(zw.frame_pose(m, completed(u), "tip").p), u)
+        assert mu == pytest.approx(np.sqrt(np.linalg.det(J @ J.T)), rel=1e-8)
+        np.testing.assert_allclose(gradient[[0, 3]], differences(measure, u), atol=1e-8)
+        assert not gradient[[1, 2]].any()
+        objective = zw.robot.away_from_singularities(m, "tip", part="position", gain=1.0)
+        np.testing.assert_allclose(objective(completed(u)), gradient / mu, rtol=1e-5)  # it is regularised
 
 
 def test_a_frame_on_a_closed_loop_moves_along_its_curve():

@@ -74,15 +74,36 @@ class IndependentCoordinates:
         """J B (m, free): the columns of the independent velocities, from J (m, nv) of all velocities.
 
         The velocity of a dependent coordinate is the slope of its polynomial times the independent velocity.
+        For N worlds J is (m, nv, N), q (nq, N) and J B (m, free, N).
         """
-        columns = list(J.T)
+        columns = list(np.swapaxes(J, 0, 1))
         for c in reversed(self.couplings):
             if c.independent is not None and c.independent_velocity is not None:
                 slope = _slope(c.coefficients, q[c.independent] - c.independent_reference)
                 columns[c.independent_velocity] = (
                     columns[c.independent_velocity] + slope * columns[c.velocity]
                 )
-        return np.array([columns[k] for k in self.free]).reshape(len(self.free), len(J)).T
+        independent = np.array([columns[k] for k in self.free])
+        return np.swapaxes(independent.reshape(len(self.free), len(J), *np.shape(J)[2:]), 0, 1)
+
+    def basis(self, q: Any) -> np.ndarray:
+        """B (nv, free) with v = B u; (nv, free, N) for q (nq, N) of N worlds."""
+        nv, worlds = self.tree.nv, np.shape(q)[1:]
+        unit = np.eye(nv, dtype=int).reshape(nv, nv, *(1 for _ in worlds))
+        return self.columns(np.broadcast_to(unit, (nv, nv, *worlds)), q)
+
+    def basis_derivative(self, q: Any) -> np.ndarray:
+        """dB (nv, free, free): the derivatives of B along the independent velocities, which are the last axis
+        but that of N worlds.
+        """
+        B = self.basis(q)
+        dB = list(np.zeros((len(B), *B.shape[1:2], *B.shape[1:]), int))
+        for c in self.couplings:  # v = s u makes the acceleration s du/dt + ds/dx u^2
+            if c.independent is not None and c.independent_velocity is not None:
+                x, row = q[c.independent] - c.independent_reference, B[c.independent_velocity]
+                slope, curvature = _slope(c.coefficients, x), _slope(_derivative(c.coefficients), x)
+                dB[c.velocity] = slope * dB[c.independent_velocity] + curvature * row[:, None] * row[None]
+        return np.array(dB)
 
     def stepped(self, q: Any, step: Any, *, bounded: bool) -> np.ndarray:
         """q after a step (free,) along the independent velocities; dependent coordinates follow.
@@ -238,4 +259,9 @@ def _polynomial(coefficients: tuple[Any, ...], x: Any) -> Any:
 
 def _slope(coefficients: tuple[Any, ...], x: Any) -> Any:
     """The derivative of the polynomial at x."""
-    return _polynomial(tuple(k * c for k, c in enumerate(coefficients))[1:], x)
+    return _polynomial(_derivative(coefficients), x)
+
+
+def _derivative(coefficients: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The coefficients of the derivative of the polynomial."""
+    return tuple(k * c for k, c in enumerate(coefficients))[1:]

@@ -340,7 +340,7 @@ class _StaticSystem:
 
     def B(self, q: Any) -> np.ndarray:
         """The velocity transformation (nv, free) of the joint couplings; on any scalar."""
-        return self.problem.coordinates.columns(np.eye(self.m.nv), q)
+        return self.problem.coordinates.basis(q)
 
     def forces(self, q: Any) -> np.ndarray:
         """See `_applied_forces`."""

@@ -75,11 +75,13 @@ class TaskSpace:
             raise DescriptionError(
                 f"frame {self.frame!r} is carried by a closed loop; its gradient is not supported"
             )
-        B = self.transformation.basis(q)
+        B, dB = self.transformation.basis(q), self.transformation.basis_derivative(q)
         J, R, dJ = self._function(m, "derivative", q)
-        J, dJ = J @ B, np.einsum("...mji,jk,il->...mkl", dJ, B, B)
+        dJ = np.einsum("...mji,...jk,...il->...mkl", dJ, B, B) + np.einsum("...mj,...jkl->...mkl", J, dB)
+        J = J @ B
         if isinstance(self.axes, str) and self.axes == "body":  # the axes rotate with the frame
-            rotated = np.cross(J[..., 3:, None, :], J.reshape(*J.shape[:-2], 2, 3, -1)[..., :, None], axis=-3)
+            vectors = J.reshape(*J.shape[:-2], 2, 3, J.shape[-1])
+            rotated = np.cross(vectors[..., 1:, :, None, :], vectors[..., None], axis=-3)
             dJ = dJ - rotated.reshape(dJ.shape)
         return np.stack([self._directions(dJ[..., i], R) for i in range(dJ.shape[-1])], axis=-1)
 

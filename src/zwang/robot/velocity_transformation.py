@@ -49,20 +49,27 @@ class VelocityTransformation:
         return self.problem.loops is not None
 
     def basis(self, q: np.ndarray) -> np.ndarray:
-        """B (nv, n) with v = B u; with loop constraints B is orthonormal, and (..., nv, n) for q (..., nq).
+        """B (..., nv, n) with v = B u at q (..., nq); with loop constraints B is orthonormal.
 
         Raises StateError if q violates the loop constraints, or if their rank differs between configurations.
         """
-        B = coupling_matrix(self.coordinates)
+        B = np.moveaxis(self.coordinates.basis(q.reshape(-1, q.shape[-1]).T), -1, 0).astype(float)
         if not self.has_loops:
-            return B
-        bases = [self._with_loops(row, B) for row in q.reshape(-1, q.shape[-1])]
+            return B.reshape(*q.shape[:-1], *B.shape[1:])
+        bases = [self._with_loops(*row) for row in zip(q.reshape(-1, q.shape[-1]), B, strict=True)]
         if len({basis.shape for basis in bases}) > 1:
             raise StateError(
                 "the loop constraints leave different numbers of degrees of freedom at these configurations; "
                 "pass the configurations one by one"
             )
         return np.array(bases).reshape(*q.shape[:-1], *bases[0].shape)
+
+    def basis_derivative(self, q: np.ndarray) -> np.ndarray:
+        """dB (..., nv, n, n) at q (..., nq): the derivatives of B along the independent velocities, without
+        loop constraints.
+        """
+        dB = np.moveaxis(self.coordinates.basis_derivative(q.reshape(-1, q.shape[-1]).T), -1, 0)
+        return dB.reshape(*q.shape[:-1], *dB.shape[1:]).astype(float)
 
     def _with_loops(self, q: np.ndarray, B: np.ndarray) -> np.ndarray:
         """An orthonormal basis of the velocities B u with A B u = 0, A the loop Jacobian."""
@@ -169,24 +176,6 @@ def samples(m: Mechanism, transformation: VelocityTransformation, count: int) ->
     raise StateError(
         f"the loops of mechanism {m.name!r} did not close from {STARTS_PER_SAMPLE * count} random starts"
     )
-
-
-def coupling_matrix(c: IndependentCoordinates) -> np.ndarray:
-    """B (nv, free) with v = B u of the joint couplings.
-
-    Raises DescriptionError for a coupling whose slope is not constant.
-    """
-    check_linear_couplings(c)
-    return np.asarray(c.columns(np.eye(c.tree.nv), np.zeros(c.tree.nq)), dtype=float)
-
-
-def check_linear_couplings(c: IndependentCoordinates) -> None:
-    """Raises DescriptionError for a coupling whose slope is not constant."""
-    for coupling in c.couplings:
-        if any(float(x) != 0 for x in coupling.coefficients[2:]):
-            raise DescriptionError(
-                "a joint is coupled by a polynomial; this analysis supports linear couplings only"
-            )
 
 
 def null_space(A: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from zwang.mechanism.type_validation import validated_arguments
 from zwang.robot.independent_coordinates import IndependentCoordinates
 from zwang.robot.inverse_kinematics.tasks import COMPONENTS, PARTS
 from zwang.robot.jacobian_derivative import jacobian_derivative
-from zwang.robot.velocity_transformation import check_linear_couplings, velocity_transformation
+from zwang.robot.velocity_transformation import velocity_transformation
 
 REGULARISATION = 1e-9  # share of the trace of J J^T on its diagonal, so that it can be factored if singular
 SMALLEST_DIAGONAL = 1e-300  # that of J = 0
@@ -42,8 +42,8 @@ def away_from_singularities(
 
     part, characteristic_length [m]: as in `manipulability`, default "pose" and 1 m.
     gain [rad^2]: the step along the gradient in one iteration, default 0.1.
-    Raises UnknownNameError for an unknown frame, and DescriptionError for an invalid part or length, a
-    coupling by a polynomial, and a frame that a closed loop or a formula restricts.
+    Raises UnknownNameError for an unknown frame, and DescriptionError for an invalid part or length, or a
+    frame that a closed loop or a formula restricts.
     Source: Yoshikawa, Int. J. Robotics Research 4(2) (1985) 3.
     """
     m = validation.numeric_mechanism(mechanism)
@@ -62,14 +62,14 @@ def away_from_singularities(
             "manipulability is not supported"
         )
     coordinates = transformation.coordinates
-    check_linear_couplings(coordinates)
     scale = np.array([1 / characteristic_length if part == "pose" and row < 3 else 1 for row in rows])
 
     def gradient(q: Any) -> np.ndarray:
         poses = link_poses(m.tree, q)
-        J = coordinates.columns(placement_jacobian(m.tree, poses, placement)[rows], q) * scale[:, None]
+        J = placement_jacobian(m.tree, poses, placement)[rows] * scale[:, None]
         dJ = jacobian_derivative(m.tree, poses, placement)[rows] * scale[:, None, None]
-        dJ = _along_independent(coordinates, dJ, q)
+        dJ = _along_independent(coordinates, J, dJ, q)
+        J = coordinates.columns(J, q)
         diagonal = REGULARISATION * sum((x * x for x in J.flat), start=0) + SMALLEST_DIAGONAL
         gram = [[J[i] @ J[j] + (diagonal if i == j else 0) for j in range(i + 1)] for i in range(len(J))]
         L = cholesky(gram)
@@ -82,12 +82,15 @@ def away_from_singularities(
     return gradient
 
 
-def _along_independent(c: IndependentCoordinates, dJ: np.ndarray, q: Any) -> np.ndarray:
-    """sum_ji dJ[:, j, i] B[j, k] B[i, l] (m, free, free) of dJ (m, nv, nv), with v = B u of linear
-    couplings.
+def _along_independent(c: IndependentCoordinates, J: np.ndarray, dJ: np.ndarray, q: Any) -> np.ndarray:
+    """The derivatives (m, free, free) of J B along the independent velocities, with v = B u of couplings:
+    sum_ji dJ[:, j, i] B[j, k] B[i, l] + sum_j J[:, j] dB[j, k, l] of J (m, nv) and dJ (m, nv, nv).
     """
     for _ in range(2):
         rows, n, _ = dJ.shape
         along = c.columns(dJ.reshape(rows * n, -1), q)
         dJ = along.reshape(rows, n, len(c.free)).transpose(0, 2, 1)
+    dB = c.basis_derivative(q)
+    for k in (coupling.velocity for coupling in c.couplings):  # of the other velocities it is 0
+        dJ = dJ + J[:, k, None, None] * dB[k]
     return dJ
