@@ -406,6 +406,23 @@ def test_rows_that_contradict_each_other_have_the_smallest_residual():
     found = differential_ik(m, PostureTask(), [None], np.array([1.0, 0.0]), 0.1, **options)
     assert found.solved
     np.testing.assert_allclose(found.v, [-1, 2], atol=1e-9)
+    assert found.violation == pytest.approx(0.7, abs=1e-9)  # [m] of 1 m
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_violation_after_a_step_tells_couplings_that_contradict_each_other(compiled):
+    """Turns with k = j / 2 are reached in a step; j = 2 k and j = 1 + 2 k never hold both."""
+    bodies = [
+        zw.Body("a", zw.Revolute("j", (0, 0, 1)), mass=1.0, inertia=np.eye(3)),
+        zw.Body("b", zw.Revolute("k", (0, 1, 0)), "a", mass=1.0, inertia=np.eye(3)),
+    ]
+    first, second = (zw.JointCoupling(f"c{c}", "j", "k", (c, 2.0)) for c in (0, 1))
+    starts = np.array([[0.2, 0.3], [0.2, 0.1]])
+    for constraints, violated in (([first], False), ([first, second], True)):
+        m = zw.Mechanism(bodies=bodies, constraints=constraints)
+        found = differential_ik(m, PostureTask(), [None], starts, 0.1, compiled=compiled)
+        assert found.solved.all() and found.violation.shape == (2,)
+        assert ((found.violation > 0.1) == violated).all() and ((found.violation < 1e-9) != violated).all()
 
 
 def test_distance_row_of_two_spheres_is_exact():

@@ -32,13 +32,16 @@ class IKStep:
     v (..., nv): the generalised velocities of the step, NaN where the solver failed. q (..., nq): the
     configuration after the step. residual: the errors before it, position (..., tasks) [m] and orientation
     (..., tasks) [rad], 0 for postures. solved (...): whether the solver converged and the rows of limits,
-    loops and higher priorities hold, unless they contradict each other.
+    loops and higher priorities hold, unless they contradict each other. violation (...): of loops, couplings
+    and formulas after the step, the largest relative to the sizes of their rows. Of those that agree with
+    each other and with the limits it is of second order in the step.
     """
 
     v: np.ndarray
     q: np.ndarray
     residual: Residual
     solved: np.ndarray | bool
+    violation: np.ndarray | float
 
 
 @validated_arguments("tasks", "targets", "avoid")
@@ -87,7 +90,8 @@ def differential_ik(
     found = read_targets(m, problem.tasks, targets, start)
     functions = functions_of(problem, found.kinds, threads, compiled)
     made = functions.step(start, float(step), found.arrays)
-    return IKStep(made.v, made.q, Residual(made.position, made.orientation), made.failed[..., 0] == 0)
+    residual, solved = Residual(made.position, made.orientation), made.failed[..., 0] == 0
+    return IKStep(made.v, made.q, residual, solved, made.violation[..., 0])
 
 
 def problem_of(

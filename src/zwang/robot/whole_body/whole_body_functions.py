@@ -29,13 +29,16 @@ LIMIT_TOLERANCE = 1e-9  # [rad, m] of a joint that is at a limit
 
 
 class StepArrays(NamedTuple):
-    """A step: v (..., nv), q after it (..., nq), errors before it (..., tasks), and 1 where it failed."""
+    """A step: v (..., nv), q after it (..., nq), errors before it (..., tasks), 1 where it failed, and the
+    violation of loops after it.
+    """
 
     v: np.ndarray
     q: np.ndarray
     position: np.ndarray
     orientation: np.ndarray
     failed: np.ndarray
+    violation: np.ndarray
 
 
 class SearchArrays(NamedTuple):
@@ -89,9 +92,11 @@ class WholeBodyFunctions:
             x = np.array([where(failed, np.nan, value) for value in found.x])
             errors = task_errors(problem, q, targets)
             after = integrate_configuration(problem.mechanism.tree, q, x)
+            violation = task_errors(problem, after, targets).loops
             return StepArrays(
-                x / h[0], after, errors.position, errors.orientation, np.array([where(failed, 1.0, 0.0)])
-            )
+                x / h[0], after, errors.position, errors.orientation,
+                np.array([where(failed, 1.0, 0.0)]), np.array([violation]),
+            )  # fmt: skip
 
         return self._over_batch(function, {"q": (self._nq,), "h": (1,)})
 
