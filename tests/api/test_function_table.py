@@ -97,3 +97,14 @@ def test_states_may_be_given_by_name():
         zw.mass_matrix(m, "tilt")
     with pytest.raises(zw.errors.StateError, match=r"q\['angle'\] must hold real numbers"):
         zw.mass_matrix(m, {"angle": "up"})
+
+
+@pytest.mark.parametrize("axes", ["local", 3, None])
+@pytest.mark.parametrize("name", [name for name, f in FUNCTIONS.items() if "axes" in f.options])
+def test_wrong_axes_are_the_documented_error_on_floats_and_compiled(name, axes):
+    m = random_mechanism(1, bodies=2)
+    q, v = random_state(m, 1)[:2]
+    state = [q, v, v][: len(FUNCTIONS[name].arguments)]
+    for call in (lambda *a: getattr(zw, name)(m, *a), getattr(zw.compile(m), name)):
+        with pytest.raises(zw.errors.DescriptionError, match="must be 'world' or 'body'"):
+            call(*state, m.bodies[0].name, axes)

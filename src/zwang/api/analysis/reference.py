@@ -113,7 +113,7 @@ def frame_pose(mechanism: Mechanism, q: npt.ArrayLike, frame: str) -> Pose:
     return Pose(floats(R), floats(p))
 
 
-@validated_arguments()
+@validated_arguments("axes")
 @documented()
 def frame_jacobian(
     mechanism: Mechanism, q: npt.ArrayLike, frame: str, axes: Literal["world", "body"] = "world"
@@ -202,7 +202,7 @@ def sensors(
     return by_sensor(mechanism, values)
 
 
-@validated_arguments()
+@validated_arguments("axes")
 @documented()
 def frame_velocity(
     mechanism: Mechanism,
@@ -215,7 +215,7 @@ def frame_velocity(
     return floats(evaluate("frame_velocity", mechanism, q, v, options=(frame, axes)))
 
 
-@validated_arguments()
+@validated_arguments("axes")
 @documented()
 def frame_acceleration(
     mechanism: Mechanism,
