@@ -258,6 +258,21 @@ def test_hard_limits_that_do_not_converge_make_no_contradiction(difference, iter
             assert not found.inconsistent or left > 1e-9
 
 
+def test_forces_that_cancel_each_other_leave_a_body_at_rest_in_few_iterations(count=40):
+    """Shapes that are pressed together and cannot move apart: forces of up to 1e7 N, and nearly no load."""
+    for seed in range(count):
+        rng, (problem, _) = np.random.default_rng(seed), random_problem(seed)
+        problem = problem._replace(a_free=1e-9 * rng.normal(size=6))
+        J, D = rng.normal(size=(4, 6)), np.tile(10.0 ** rng.uniform(3, 5, size=4), 2)
+        A = np.concatenate([J, -J + 1e-16 * rng.normal(size=(4, 6))])
+        found = solve(problem, plain_rows("contact", A, np.full(8, 100.0), 1 / D))
+        # all rows exert a force: M (a - a_free) = A^T D (aref - A a)
+        load = problem.M @ problem.a_free + 100 * (D[:4] @ (A[:4] + A[4:]))
+        expected = np.linalg.solve(problem.M + A.T @ (D[:, None] * A), load)
+        assert found.converged and found.iterations <= 4
+        assert largest(found.acceleration - expected) < 1e-14 * largest(found.force)
+
+
 def test_inactive_rows_have_no_force_and_no_effect():
     problem, rows = random_problem(3)
     inactive = rows.replaced(active=np.array([False] * len(rows)))

@@ -51,6 +51,9 @@ ITERATIONS = 100  # the limit, as in MuJoCo
 # the method early in one tree if in another a stop holds a large force.
 FREE_SHARE = 1e-3
 SMALLEST_STEP = 1e-14  # a smaller step changes nothing
+# A gradient of rounding errors, relative to the largest force of a row. It is all that is left at rest where
+# forces of rows cancel each other, as those of overlapping shapes that cannot move apart.
+ROUNDING = 1e-13
 STAGNATION_STEP = 1e-9  # below this step an error that is no longer halved consists of rounding errors
 SINGLE_PRECISION_STEP = 1e-5  # the same in single precision
 SINGLE_PRECISION_STAGNATIONS = 3  # such steps before the method ends there
@@ -207,6 +210,7 @@ class _Method(NamedTuple):
             logical_and(stagnant, s.newton_step <= STAGNATION_STEP * scale),
             stagnations >= SINGLE_PRECISION_STAGNATIONS,
         )
+        rounding = logical_or(rounding, logical_and(stagnant, error <= ROUNDING * s.stiffness[1]))
         small = logical_and(is_own, error <= self.tolerance * largest)
         stagnated = logical_and(logical_or(no_step, rounding), logical_not(small))
         over = logical_or(small, logical_or(no_step, rounding))
