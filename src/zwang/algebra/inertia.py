@@ -8,7 +8,8 @@ import numpy as np
 
 from zwang.algebra.rotations import elements, skew
 from zwang.errors import DescriptionError
-from zwang.scalar import are_constant
+from zwang.scalar import are_constant, maximum, value_is_constant
+from zwang.scalar.primitives import symmetric_eigenvalues
 
 TRIANGLE_TOLERANCE = 1e-6  # relative to the largest moment: numbers in files are rounded
 
@@ -59,7 +60,7 @@ def _symmetric(rows: Any, where: str) -> Any:
 def _differ(a: Any, b: Any) -> bool:
     """Whether two numbers or expressions are known to differ; traced values are not."""
     different = a != b
-    return bool(different) if isinstance(different, bool | np.bool_) else False
+    return bool(different) if value_is_constant(different) else False
 
 
 def check_inertia(mass: Any, inertia: Any, where: str) -> None:
@@ -70,16 +71,16 @@ def check_inertia(mass: Any, inertia: Any, where: str) -> None:
         raise DescriptionError(f"mass of {where} is {mass}; it must not be negative")
     if not are_constant(*(x for row in inertia for x in row)):
         return
-    moments = np.linalg.eigvalsh(np.asarray(inertia, dtype=float))
-    slack = TRIANGLE_TOLERANCE * max(abs(moments)) + LEAST_MOMENT
+    moments = symmetric_eigenvalues(inertia)
+    slack = TRIANGLE_TOLERANCE * maximum(abs(moments[0]), abs(moments[2])) + LEAST_MOMENT
     if moments[0] < -slack:
         raise DescriptionError(
-            f"inertia of {where} has the principal moments {moments.tolist()}; "
+            f"inertia of {where} has the principal moments {list(moments)}; "
             "none may be negative (not positive definite)"
         )
     if moments[0] + moments[1] < moments[2] - slack:
         raise DescriptionError(
-            f"inertia of {where} has the principal moments {moments.tolist()}: "
+            f"inertia of {where} has the principal moments {list(moments)}: "
             "the largest exceeds the sum of the others, "
             "which no body can have (triangle inequality)"
         )

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from zwang.errors import DescriptionError
-from zwang.scalar import are_constant, atan2, cos, exact_value, number_of_constant, sin, sqrt, where
+from zwang.scalar import (
+    are_constant,
+    atan2,
+    cos,
+    exact_value,
+    maximum,
+    number_of_constant,
+    sin,
+    sqrt,
+    where,
+)
 from zwang.scalar import unit_vector as scalar_unit_vector
 
 PARALLEL = 1e-12  # largest entry of the cross product of parallel unit vectors
@@ -207,12 +218,13 @@ def check_rotation(R: Any, name: str) -> None:
     """Raise DescriptionError unless the numeric matrix R (3, 3) is a proper rotation."""
     if not are_constant(*(x for row in R for x in row)):
         return
-    matrix = np.asarray(R, dtype=float)
-    error = np.abs(matrix @ matrix.T - np.eye(3)).max()
-    if error > ROTATION_TOLERANCE or np.linalg.det(matrix) < 0:
+    matrix = np.array(R)
+    error = functools.reduce(maximum, [abs(x) for x in (matrix @ matrix.T - np.eye(3)).flat])
+    determinant = matrix[0] @ cross(matrix[1], matrix[2])
+    if error > ROTATION_TOLERANCE or determinant < 0:
         raise DescriptionError(
             f"{name} is not a rotation: R R^T differs from 1 by {error:.2g}, det R = "
-            f"{np.linalg.det(matrix):.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix"
+            f"{determinant:.3g}; give a unit quaternion (w, x, y, z) or a rotation matrix"
         )
 
 

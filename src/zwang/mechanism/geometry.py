@@ -145,7 +145,7 @@ class Geometry:
         for size in self.sizes:
             value = number(getattr(self, size), f"{size} of {where}")
             object.__setattr__(self, size, value)
-            if isinstance(value, (int, float)) and value <= 0:
+            if are_constant(value) and value <= 0:
                 raise DescriptionError(f"{size} of {where} is {value}; it must be positive")
 
     sizes: ClassVar[tuple[str, ...]] = ()
@@ -499,7 +499,7 @@ def mass_properties(
     Raises DescriptionError if no shape has a volume, or the density is not positive.
     """
     density = number(density, f"density of {where}")
-    if isinstance(density, (int, float)) and density <= 0:
+    if are_constant(density) and density <= 0:
         raise DescriptionError(f"density of {where} is {density}; it must be positive")
     solids = [shape for shape in geometry if shape.solid]
     if not solids:

@@ -18,6 +18,7 @@ class Backend:
     """
 
     rank = 1
+    constant = False  # whether Python may branch on its values
     transforms = False  # whether control flow goes to it whatever the type of the condition
 
     if TYPE_CHECKING:

@@ -37,6 +37,7 @@ class FloatBackend(Backend):
     """Floats, integers and booleans of Python and NumPy."""
 
     rank = 0
+    constant = True
 
     sin = _guarded(math.sin, np.sin, {0: 0})
     cos = _guarded(math.cos, np.cos, {0: 1})
@@ -136,6 +137,9 @@ class FloatBackend(Backend):
 
     def is_truth(self, x: Any) -> bool:
         return isinstance(x, (bool, np.bool_))
+
+    def symmetric_eigenvalues(self, matrix: Any) -> tuple[float, ...]:
+        return tuple(np.linalg.eigvalsh(np.asarray(matrix, dtype=float)).tolist())
 
     def allocate(self, shape: tuple[int, ...], uninitialised: bool) -> MutableArray:
         return MutableArray(shape, [math.nan if uninitialised else 0.0] * math.prod(shape))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from zwang.scalar.backend import Backend, backend_of, common_backend, register
-from zwang.scalar.float_backend import FLOATS
 
 
 def sqrt(x: Any) -> Any:
@@ -198,12 +197,17 @@ def floored_division(x: Any, y: Any) -> tuple[Any, Any]:
     return where(passed, whole - 1, whole), where(passed, rest + y, rest)
 
 
+def symmetric_eigenvalues(matrix: Any) -> tuple[Any, ...]:
+    """The eigenvalues, in ascending order, of a symmetric matrix (3, 3) of constants."""
+    return common_backend(*(x for row in matrix for x in row)).symmetric_eigenvalues(matrix)
+
+
 # ------------------------------------------------------------------------------ constants, symbols
 
 
 def value_is_constant(x: Any) -> bool:
     """Whether x is a plain number, on whose value Python may branch."""
-    return backend_of(x) is FLOATS
+    return backend_of(x).constant
 
 
 def are_constant(*values: Any) -> bool:

@@ -11,9 +11,9 @@ from zwang.api.arguments import validation
 from zwang.api.arguments.default_start import default_start
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, parameter_values
+from zwang.api.arguments.parameters_of_worlds import check_worlds
 from zwang.errors import (
     ArgumentError,
-    DescriptionError,
     ParameterError,
     ShapeError,
     SimulationError,
@@ -58,7 +58,7 @@ def initial_state(
     check_memory(N, 2, sample_size(mechanism) + len(values))
     validation.normalise_quaternions(mechanism, q)
     spread = {name: np.broadcast_to(x, (N,)).copy() for name, x in values.items()}
-    _check_extremes(mechanism, spread)
+    check_worlds(mechanism, spread)
     z = np.zeros((N, len(activations(mechanism))))
     if start.activation.size:
         validation.vector(start.activation[0], z.shape[1], "activation of the keyframe", "one each")
@@ -102,15 +102,6 @@ def _one_axis(name: str, values: np.ndarray) -> np.ndarray:
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ParameterError(f"params[{name!r}] must be a finite real number, or one a world; it is {values}")
     return values
-
-
-def _check_extremes(mechanism: Mechanism, params: dict[str, np.ndarray]) -> None:
-    """Validate the mechanism for the worlds in which some parameter has its smallest or largest value."""
-    for w in sorted({int(find(x)) for x in params.values() for find in (np.argmin, np.argmax)}):
-        try:
-            mechanism.subs({name: float(x[w]) for name, x in params.items()})
-        except DescriptionError as error:
-            raise ParameterError(f"the parameters of world {w} are invalid: {error}") from None
 
 
 def _count(worlds: Any, lengths: dict[str, int]) -> int:

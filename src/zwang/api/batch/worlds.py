@@ -16,6 +16,7 @@ from zwang.api.arguments.default_start import DefaultStart, default_start
 from zwang.api.arguments.initial_conditions import initial_state, sample_size
 from zwang.api.arguments.memory_limit import check_memory
 from zwang.api.arguments.parameter_values import Parameters, given_values
+from zwang.api.arguments.parameters_of_worlds import check_worlds
 from zwang.api.arguments.settings_validation import step_form
 from zwang.api.arguments.single_precision import warn_of_small_friction
 from zwang.api.arguments.validation import (
@@ -459,7 +460,6 @@ class Worlds:
         self.q, self.v, self.activation = (self._state[name] for name in ("q", "v", "z"))
         self.control = self._inputs["u"]
         self._params = {name: self._inputs[f"parameter {name}"][:, 0] for name in m.symbols}
-        self._valid_values = np.inf, -np.inf  # the smallest and the largest, if there is one symbol
         for name, x in self._params.items():
             x[:] = params[name]
         self._commands = {
@@ -576,18 +576,11 @@ class Worlds:
     def _checked_params(
         self, params: Mapping[Any, npt.ArrayLike] | None, chosen: np.ndarray
     ) -> dict[str, Any]:
-        """The new values of some symbols in the chosen worlds, validated together with the others.
-
-        Validation builds the mechanism for the worlds with the smallest and the largest values. Those of a
-        single symbol between two valid ones need none.
-        """
+        """The new values of some symbols in the chosen worlds, validated together with the others."""
         given = given_values(self.mechanism, params)
         new = {name: rows_of(x, (len(chosen),), f"params[{name!r}]", 0.0) for name, x in given.items()}
         if new and len(chosen):
             values = {name: x[chosen].astype(float) for name, x in self._params.items()} | new
-            low, high = self._valid_values
-            if len(values) > 1 or not all(low <= x.min() and x.max() <= high for x in values.values()):
-                initial_state(self.mechanism, worlds=len(chosen), params=values)
-                extremes = [f(x) for x in values.values() for f in (np.min, np.max)]
-                self._valid_values = min(low, *extremes), max(high, *extremes)
+            check_worlds(self.mechanism, values, chosen)
+            _ = default_start(self.mechanism, None, values).q  # raises ParameterError where it is not finite
         return new
