@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import compile
 from zwang.errors import ShapeError, StateError
+from zwang.identification.recorded_values import check_finite, recorded_values
 from zwang.mechanism.joint_index import JointIndex
-from zwang.mechanism.labelled_arrays import has_labels, without_labels
+from zwang.mechanism.labelled_arrays import has_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.type_validation import short_repr, validated_arguments
 
@@ -207,20 +208,14 @@ def measurements(
 
 def _finite(value: Any, shape: tuple[int | None, ...], name: str, columns: Sequence[str]) -> np.ndarray:
     """`value` as finite floats of that shape. Raises ShapeError or StateError with the column and sample."""
-    x = validation.real_values(without_labels(value, columns, name), name)
+    x = recorded_values(value, name, columns)
     wanted = tuple(x.shape[0] if size is None and x.ndim else size for size in shape)
     if x.ndim != len(shape) or x.shape != wanted:
         text = ", ".join("samples" if size is None else str(size) for size in shape)
         raise ShapeError(f"{name} must have the shape ({text}); its shape is {x.shape}")
     if len(x) < LEAST_SAMPLES:
         raise StateError(f"{name} has {len(x)} samples; give at least {LEAST_SAMPLES}, better thousands")
-    bad = np.argwhere(~np.isfinite(x))
-    if len(bad):
-        column = columns[bad[0][1]] if x.ndim > 1 else columns[0]
-        raise StateError(
-            f"{name} of {column!r} is {x[tuple(bad[0])]} in sample {bad[0][0]} ({len(bad)} values are not "
-            "finite); leave such samples out, or interpolate them"
-        )
+    check_finite(x, name, columns)
     return x
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from zwang.api.arguments import validation
 from zwang.api.compilation.compiled import CompiledMechanism
 from zwang.errors import ShapeError, StateError
 from zwang.identification.measurements import (
@@ -17,8 +16,8 @@ from zwang.identification.measurements import (
     is_even,
     sampling_interval,
 )
+from zwang.identification.recorded_values import check_finite, recorded_values
 from zwang.identification.simulation.sensitivities import Windows
-from zwang.mechanism.labelled_arrays import without_labels
 from zwang.mechanism.mechanism import Mechanism
 from zwang.simulation.controls import control_names
 
@@ -44,10 +43,11 @@ class RecordedMotion:
         check_units: bool = True,
     ) -> RecordedMotion:  # fmt: skip
         """Raises ShapeError and StateError, with the argument; check_units: also for angles in degrees."""
-        t = validation.real_values(time, "time")
+        t = recorded_values(time, "time", ("time",))
         if t.ndim != 1 or len(t) < LEAST_SAMPLES:
             raise ShapeError(f"time has the shape {t.shape}; give at least {LEAST_SAMPLES} instants, (N,)")
-        if not np.isfinite(t).all() or not (np.diff(t) > 0).all() or not is_even(t):
+        check_finite(t, "time", ("time",))
+        if not (np.diff(t) > 0).all() or not is_even(t):
             raise StateError("time must increase in even steps; interpolate the data to an even spacing")
         check_seconds(t)
         arrays = {"q": (q, m.coordinate_names), "control": (control, control_names(m))}
@@ -55,15 +55,10 @@ class RecordedMotion:
             arrays["v"] = (v, m.speed_names)
         found = {}
         for name, (value, labels) in arrays.items():
-            x, shape = (
-                validation.real_values(without_labels(value, labels, name), name),
-                (len(t), len(labels)),
-            )
+            x, shape = recorded_values(value, name, labels), (len(t), len(labels))
             if x.shape != shape:
                 raise ShapeError(f"{name} must have the shape {shape}; its shape is {x.shape}")
-            if not np.isfinite(x).all():
-                row = int(np.argwhere(~np.isfinite(x))[0][0])
-                raise StateError(f"{name} has a value that is not finite in sample {row}; leave it out")
+            check_finite(x, name, labels)
             found[name] = x
         if check_units:
             check_angles(m, t, found["q"], "check_units=False")
