@@ -36,7 +36,7 @@ but not listed.
 - **200 steps**: the largest error of the coordinates during 200 compiled steps with random controls.
 - **compile**: seconds from the loaded mechanism to the result of the first 200 steps, without cache.
 - **1 world**, **1,024**: the time of `mj_step` with the model's options, divided by that of a step of zwang,
-  for one world and for each of 1,024 worlds, on one thread.
+  for one world and for each of 1,024 worlds, on one thread; these worlds move alike.
 
 An entry `-` was not measured. The counts tell how many files of each source were measured so far; only these
 are listed. Contacts are unique only up to the choice of the points of a manifold and, for shapes with many
