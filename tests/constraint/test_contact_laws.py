@@ -123,24 +123,6 @@ def test_the_friction_of_a_hard_puck_turns_with_its_slip(integrator, mu=0.3, slo
     np.testing.assert_allclose([*q, *v], expected, rtol=0, atol=1e-9)
 
 
-def test_a_light_plate_under_a_heavy_ball_stops_with_it():
-    """Friction of 100 N stops a plate of 10 g within a step, and must not turn its motion round."""
-    surface = zw.Surface(friction=(0.5, 0, 0), hard=True)
-    bodies = [
-        zw.Body(name, tuple(zw.Prismatic(name + x, axis=a) for x, a in zip("xyz", np.eye(3), strict=True)),
-                mass=mass, geometry=[shape])
-        for name, mass, shape in (("plate", 0.01, zw.Box(x=0.4, y=0.4, z=0.1, surface=surface)),
-                                  ("ball", 10.0, zw.Sphere(0.1, surface=surface)))
-    ]  # fmt: skip
-    m = zw.Mechanism("pile", bodies, geometry=[zw.Plane(surface=surface)])
-    start = [0, 0, 0.05, 0, 0, 0.2], [0.05, 0.015, 0] * 2
-    v, q = velocities_and_positions(m, *start, 0.05, 0.002, "rk4")
-    speed, u = np.hypot(v[:, ::3], v[:, 1::3]), np.hypot(0.05, 0.015)
-    assert (np.diff(speed, axis=0) < 1e-12).all() and speed[-1].max() < 1e-6
-    # the slip decays within a few steps after the last one at the bound of friction
-    assert np.linalg.norm(q[-1, 3:5]) == pytest.approx(u * u / (2 * 0.5 * G), abs=2 * 0.002 * u)
-
-
 def test_derivatives_of_a_step_include_the_turning_of_friction(h=0.01, e=1e-5):
     """Slow slip, which friction turns in one step by a large angle."""
     fast, q = zw.compile(puck(3.0)), [0.0, 0.0, 0.0]

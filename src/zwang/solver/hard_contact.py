@@ -227,11 +227,6 @@ def solve_from_zero(p: ContactProblem) -> ContactForces:
     return solve_contact_problem(p, start)
 
 
-def solve_from(p: ContactProblem, forces: MutableArray) -> ContactForces:
-    """Forces of hard contacts, from initial forces (n,), which are kept; see `solve_contact_problem`."""
-    return solve_contact_problem(p, _copy(p, forces, empty(p.width * p.capacity)))
-
-
 def _iterate(p: ContactProblem, s: _State) -> _State:
     """State after one Newton step, and the next problem of the proximal point method."""
     f = _newton_step(p, s)

@@ -41,7 +41,6 @@ from zwang.solver.hard_contact import (
     ContactProblem,
     is_undetermined,
     scaled_problem,
-    solve_from,
     solve_from_zero,
 )
 from zwang.solver.hard_derivatives import changes_status, is_ambiguous, with_derivatives
@@ -51,7 +50,7 @@ from zwang.solver.solution import Solution
 
 LEAST = 0.01  # largest sum of terms of J^T y, relative to their absolute values, that counts as zero
 CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h, relative to its slip
-LARGEST_RATIO = 1e4  # squared, of a slip to other accelerations: a larger one changes no direction
+LARGEST_RATIO = 1e4  # squared, of a slip to other loads: a larger one changes no direction
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
 CONTACTS_PER_VELOCITY = 2  # twelve for a free body
@@ -105,12 +104,12 @@ def solve_hard_rows(
     """
     g = _gathered_problem(problem, rows, step)
     slip, slides = _sliding(g.contacts, g)
-    found = _forces(g.contacts, tangents)
     if step is not None and step.multistage:
-        g = g._replace(contacts=_along_slip(g.contacts, slip, found.f))
-        found = _forces(g.contacts, tangents, found)
+        g = g._replace(contacts=g.contacts._replace(slip=_increase_of_slip(g.contacts, slip)))
     p = g.contacts
+    found = without_derivatives(solve_from_zero, p)
     if tangents:
+        found = with_derivatives(p, found)
         undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
     else:
         undetermined = is_undetermined(p, found, slip, slides)
@@ -121,21 +120,6 @@ def solve_hard_rows(
     return solution._replace(
         converged=converged, undetermined=undetermined, overfull=overfull, near_change=NearChange(g, found)
     )
-
-
-def _forces(p: ContactProblem, tangents: bool, before: ContactForces | None = None) -> ContactForces:
-    """The forces, with derivatives if the data are tangents. before: those of a similar problem, with which
-    the iteration begins.
-    """
-    if before is None:
-        found = without_derivatives(solve_from_zero, p)
-    else:
-        found = without_derivatives(solve_from, p, before.f)
-        found = found._replace(
-            iterations=before.iterations + found.iterations,
-            unbounded=logical_or(before.unbounded, found.unbounded),
-        )
-    return with_derivatives(p, found) if tangents else found
 
 
 def _has_friction(p: ContactProblem) -> Any:
@@ -383,27 +367,25 @@ def _sliding(p: ContactProblem, problem: _GatheredProblem) -> tuple[Any, Any]:
     return fori_loop(0, p.count, add, (empty(p.width * p.capacity), empty(p.capacity)))
 
 
-def _along_slip(p: ContactProblem, slip: MutableArray, f: MutableArray) -> ContactProblem:
-    """The problem in which contacts that slide on have friction along their slip.
+def _increase_of_slip(p: ContactProblem, slip: MutableArray) -> MutableArray:
+    """What is added to the accelerations c (n,) of contacts that slide on, so that friction is along their
+    slip; 0 for others. slip (n,): its share of c.
 
-    slip (n,): its share of the accelerations c. f (n,): the forces without this. Friction is against
-    c_t = a_t + 2 u / h + Jdot v, that is the slip u in the middle of a step, while the stages of an
-    integrator are states of the motion itself. Where friction does not stop the slip within the step, 2 u / h
-    exceeds a_t + Jdot v; it is multiplied by the fourth power of that ratio.
+    Friction is against c_t = a_t + 2 u / h + Jdot v, that is the slip u in the middle of a step, while the
+    stages of an integrator are states of the motion itself. Where friction cannot stop the slip within the
+    step, its share is larger than all others; it is multiplied by the fourth power of that ratio.
     """
-    n = p.width * p.capacity
-    c, _ = p.residual(f, empty(n), empty(n))
 
     def increase(k: Any, found: MutableArray) -> MutableArray:
-        own = p.block(slip, k)[1:]
-        others = sum((x - u) * (x - u) for x, u in zip(p.block(c, k)[1:], own, strict=True))
-        square = sum(u * u for u in own)
-        slides_on = logical_and(p.disc[k] > 0, square > others)
-        ratio = minimum(square / where(others > 0, others, 1.0), LARGEST_RATIO)
+        own = p.block(slip, k)
+        loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
+        square = sum(u * u for u in own[1:])
+        slides_on = logical_and(p.disc[k] > 0, square > loads)
+        ratio = minimum(square / where(loads > 0, loads, 1.0), LARGEST_RATIO)
         factor = where(slides_on, ratio * ratio - 1, 0.0)
-        return p.with_block(found, k, [0.0, *(factor * u for u in own)])
+        return p.with_block(found, k, [0.0, *(factor * u for u in own[1:])])
 
-    return p._replace(slip=fori_loop(0, p.count, increase, empty(n)))
+    return fori_loop(0, p.count, increase, empty(p.width * p.capacity))
 
 
 def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: ContactForces) -> Solution:
