@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zwang.constraint.context import StepForm
 from zwang.constraint.rows import Rows, scalar_array
 from zwang.dynamics.gauss import GaussProblem
 from zwang.scalar import MutableArray, zeros
@@ -52,9 +51,7 @@ class KnownSolution(NamedTuple):
 TO_BE_FOUND = KnownSolution(None)
 
 
-def linearised(
-    problem: GaussProblem, rows: Rows, known: KnownSolution, step: StepForm | None = None
-) -> Solution:
+def linearised(problem: GaussProblem, rows: Rows, known: KnownSolution) -> Solution:
     """The solution of a problem whose data are tangents, from the known values of its accelerations.
 
     Hard equalities stay exact: with them the step solves
@@ -63,13 +60,13 @@ def linearised(
            A          0       f   =          b
 
     by the method of multipliers. Hard limits, friction and contacts are solved on values, see
-    `hard_derivatives`, and so are other rows whose solution is to be found. step: see `solve`.
+    `hard_derivatives`, and so are other rows whose solution is to be found.
     """
     unilateral = [hard and kind != "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True)]
     if all(rows.hard) and not any(unilateral) and not rows.row_groups:
         return solve_multipliers(problem, rows, tangents=True)
     if known.acceleration is None or any(unilateral) or any(group.hard for group in rows.row_groups):
-        return solve_hard_rows(problem, rows, step=step, tangents=True)
+        return solve_hard_rows(problem, rows, tangents=True)
     if not any(rows.hard):
         return _with_soft_rows(problem, rows, known)
     return _with_hard_equalities(problem, rows.without_groups(), known)

@@ -64,7 +64,7 @@ def solve(
     if not len(rows) and not rows.row_groups:
         return Solution(np.array(problem.a_free), np.zeros(0), 0.0, 0.0 < 1.0)
     if isinstance(start, KnownSolution):
-        return linearised(problem, rows, start, step)
+        return linearised(problem, rows, start)
     if as_warm_start(start) and (rows.any_hard or solver != "newton"):
         start = None
     # soft rows alone
