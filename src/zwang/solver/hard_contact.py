@@ -71,8 +71,7 @@ class ContactProblem(NamedTuple):
     (capacity, capacity): 1 where a block of G is not zero, else 0. Of each block (capacity,): lower and upper
     bound of the force of its first row, the normal; disc, the slope m if its other rows are tangential rows
     of a cone, or 0 if they are unused; soft, 1 for a soft cone, or 0 for Coulomb's law; None if no cone is
-    soft. slip (n,): added to the accelerations c in the law of the block, for friction along the slip of
-    contacts that slide on; None if the accelerations alone decide.
+    soft.
     """
 
     count: Any
@@ -84,7 +83,6 @@ class ContactProblem(NamedTuple):
     upper: MutableArray
     disc: MutableArray
     soft: MutableArray | None = None
-    slip: MutableArray | None = None
 
     @property
     def capacity(self) -> int:
@@ -94,13 +92,6 @@ class ContactProblem(NamedTuple):
     def block(self, values: MutableArray, k: Any) -> list[Any]:
         """The values of block k."""
         return [values[self.width * k + j] for j in range(self.width)]
-
-    def law_block(self, c: MutableArray, k: Any) -> list[Any]:
-        """The accelerations of block k on which its law depends."""
-        own = self.block(c, k)
-        if self.slip is None:
-            return own
-        return [x + y for x, y in zip(own, self.block(self.slip, k), strict=True)]
 
     def with_block(self, values: MutableArray, k: Any, block: list[Any]) -> MutableArray:
         """The values with those of block k replaced."""
@@ -357,7 +348,7 @@ def contact_law(
 
     centre None: the problem without eta, with r = 1.
     """
-    x, y = p.block(f, k), p.law_block(c, k)
+    x, y = p.block(f, k), p.block(c, k)
     if centre is not None:
         y = [a + eta * (b - b_k) for a, b, b_k in zip(y, x, p.block(centre, k), strict=True)]
     r = 1.0 if centre is None else _step_length(eta)

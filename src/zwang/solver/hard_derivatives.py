@@ -46,20 +46,17 @@ def with_derivatives(p: ContactProblem, found: ContactForces) -> ContactForces:
     """The forces as tangents: their values were found, p has the derivatives of the problem."""
     n = p.width * p.capacity
     c, _ = p.residual(found.f, empty(n), empty(n))
-    rates = (c, p.lower, p.upper) if p.slip is None else (c, p.lower, p.upper, p.slip)
-    return found._replace(f=linear_response(_force_rates, rates, found.f, p, found.f, c))
+    f = linear_response(_force_rates, (c, p.lower, p.upper), found.f, p, found.f, c)
+    return found._replace(f=f)
 
 
 def _force_rates(rates: tuple[MutableArray, ...], p: ContactProblem, f: Any, c: Any) -> MutableArray:
-    """df (n,) for the changes dc = dG f + dg and those of the bounds and the slip of all blocks."""
-    dc, lower, upper, *slip = rates
+    """df (n,) for the changes dc = dG f + dg and those of the bounds of all blocks."""
+    dc, lower, upper = rates
 
     def right(k: Any) -> list[Any]:
         _, B = contact_law(p, k, f, c, 0.0, None)
-        z_n, change = (
-            f[p.width * k] - c[p.width * k],
-            p._replace(slip=slip[0] if slip else None).law_block(dc, k),
-        )
+        z_n, change = f[p.width * k] - c[p.width * k], p.block(dc, k)
         out = [-sum(x * y for x, y in zip(row, change, strict=True)) for row in B]
         bound = where(z_n <= p.lower[k], lower[k], where(z_n >= p.upper[k], upper[k], 0.0))
         return [out[0] + bound, *out[1:]]

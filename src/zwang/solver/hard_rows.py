@@ -50,7 +50,6 @@ from zwang.solver.solution import Solution
 
 LEAST = 0.01  # largest sum of terms of J^T y, relative to their absolute values, that counts as zero
 CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h, relative to its slip
-LARGEST_RATIO = 1e4  # squared, of a slip to other loads: a larger one changes no direction
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
 CONTACTS_PER_VELOCITY = 2  # twelve for a free body
@@ -103,16 +102,13 @@ def solve_hard_rows(
     ones of pair-type groups.
     """
     g = _gathered_problem(problem, rows, step)
-    slip, slides = _sliding(g.contacts, g)
-    if step is not None and step.multistage:
-        g = g._replace(contacts=g.contacts._replace(slip=_increase_of_slip(g.contacts, slip)))
     p = g.contacts
     found = without_derivatives(solve_from_zero, p)
     if tangents:
         found = with_derivatives(p, found)
         undetermined: Any = 0.0 > 1.0  # a step that fails has no derivatives
     else:
-        undetermined = is_undetermined(p, found, slip, slides)
+        undetermined = is_undetermined(p, found, *_sliding(p, g))
         undetermined = logical_or(undetermined, logical_and(found.unbounded, _has_friction(p)))
     solution = _solution(problem, rows, g, found)
     overfull = g.gathered.count > p.capacity
@@ -365,27 +361,6 @@ def _sliding(p: ContactProblem, problem: _GatheredProblem) -> tuple[Any, Any]:
         return p.with_block(slip, k, own), slides.set(k, where(sliding, 1.0, 0.0))
 
     return fori_loop(0, p.count, add, (empty(p.width * p.capacity), empty(p.capacity)))
-
-
-def _increase_of_slip(p: ContactProblem, slip: MutableArray) -> MutableArray:
-    """What is added to the accelerations c (n,) of contacts that slide on, so that friction is along their
-    slip; 0 for others. slip (n,): its share of c.
-
-    Friction is against c_t = a_t + 2 u / h + Jdot v, that is the slip u in the middle of a step, while the
-    stages of an integrator are states of the motion itself. Where friction cannot stop the slip within the
-    step, its share is larger than all others; it is multiplied by the fourth power of that ratio.
-    """
-
-    def increase(k: Any, found: MutableArray) -> MutableArray:
-        own = p.block(slip, k)
-        loads = sum((x - u) * (x - u) for x, u in zip(p.block(p.g, k), own, strict=True))
-        square = sum(u * u for u in own[1:])
-        slides_on = logical_and(p.disc[k] > 0, square > loads)
-        ratio = minimum(square / where(loads > 0, loads, 1.0), LARGEST_RATIO)
-        factor = where(slides_on, ratio * ratio - 1, 0.0)
-        return p.with_block(found, k, [0.0, *(factor * u for u in own[1:])])
-
-    return fori_loop(0, p.count, increase, empty(p.width * p.capacity))
 
 
 def _solution(problem: GaussProblem, rows: Rows, g: _GatheredProblem, found: ContactForces) -> Solution:
