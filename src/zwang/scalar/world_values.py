@@ -2,7 +2,7 @@
 
 Python may branch on them as on numbers, as long as all worlds take the same branch. Where they do not,
 `WorldsDiffer` says which worlds belong together, so that each group can be evaluated anew. Every world thus
-takes the path that it takes alone, and its values are those of floats, bit for bit.
+takes the path that it takes alone, and its values are those that floats have there, bit for bit.
 """
 
 from __future__ import annotations

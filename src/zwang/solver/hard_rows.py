@@ -48,7 +48,7 @@ from zwang.solver.multipliers import is_inconsistent
 from zwang.solver.primal_cost import PrimalCost, RowBlock
 from zwang.solver.solution import Solution
 
-LEAST = 0.01  # largest sum of terms of J^T y, relative to their absolute values, that counts as zero
+BALANCED = 0.01  # a sum of terms of J^T y, relative to their absolute values, up to which it counts as zero
 CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h, relative to its slip
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
@@ -409,5 +409,5 @@ def _is_least(g: _GatheredProblem, c: MutableArray) -> Any:
         return total + terms, size + np.array([absolute(x) for x in terms])
 
     total, size = fori_loop(0, p.count, add, (np.zeros(nv), np.zeros(nv)))
-    left = [absolute(x) - LEAST * y for x, y in zip(total, size, strict=True)]
+    left = [absolute(x) - BALANCED * y for x, y in zip(total, size, strict=True)]
     return reduce(maximum, left, 0.0) <= 0

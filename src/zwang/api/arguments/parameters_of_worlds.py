@@ -42,6 +42,6 @@ def _worlds_to_build(mechanism: Mechanism, params: Mapping[str, np.ndarray]) -> 
             mechanism.subs({name: WorldValues(x[worlds]) for name, x in params.items()})
         except WorldsDiffer as difference:
             groups += [worlds[difference.labels == k] for k in np.unique(difference.labels)]
-        except Exception:  # of which kind depends on the operation
+        except Exception:  # of any kind: an operation for numbers only, as SymPy's, or invalid parameters
             unknown += worlds.tolist()
     return sorted(unknown)
