@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 import zwang as zw
 from tests.io.urdfs import INERTIAL, joint, link, loaded, pendulum, robot, written
-from zwang.errors import LoadError, LoadWarning, PlausibilityWarning, ZwangError, ZwangWarning
+from zwang.errors import (
+    LoadError,
+    LoadWarning,
+    PlausibilityWarning,
+    UnsupportedError,
+    ZwangError,
+    ZwangWarning,
+)
 from zwang.io.urdf.read_link import nearest_inertia, rotation_of
 from zwang.io.urdf.read_urdf import read_urdf
 from zwang.mechanism.constraints import JointCoupling
@@ -96,6 +103,72 @@ def _rotation(rpy: list[float]) -> np.ndarray:
         R[i, j], R[j, i] = -math.sin(angle), math.sin(angle)
         turns.append(R)
     return turns[2] @ turns[1] @ turns[0]
+
+
+def _quaternion(rpy: list[float]) -> np.ndarray:
+    """(x, y, z, w) of the rotation by roll, then pitch, then yaw, from the half angles."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(np.array(rpy) / 2), np.sin(np.array(rpy) / 2)
+    return np.array(
+        [
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+            cr * cp * cy + sr * sp * sy,
+        ]
+    )
+
+
+def turned(version: str, orientation: str) -> str:
+    """A pendulum whose origins of the joint, the inertia and a shape have this orientation."""
+    origin = f'<origin xyz="1 2 3" {orientation}/>'
+    inertial = INERTIAL.replace('<origin xyz="0 0 -0.25"/>', origin).replace('izz="0.01"', 'izz="0.015"')
+    shape = f'<collision>{origin}<geometry><box size="1 2 3"/></geometry></collision>'
+    text = pendulum(inertial + shape, origin + AXIS)
+    return text.replace("<robot", f'<robot version="{version}"') if version else text
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.parametrize("rpy", [[0.3, 0.2, -0.7], [math.pi / 2, 0.0, 0.0], [0.0, 0.0, math.pi]])
+def test_a_quaternion_is_the_rotation_by_these_angles(tmp_path: Path, version: str, rpy: list[float]) -> None:
+    numbers = " ".join(map(repr, (2 * _quaternion(rpy)).tolist()))
+    arm = loaded(tmp_path, turned(version, f'quat_xyzw="{numbers}"')).body("arm")
+    angles = loaded(tmp_path, turned("", f'rpy="{" ".join(map(repr, rpy))}"')).body("arm")
+    np.testing.assert_allclose(np.array(arm.orientation, float), _rotation(rpy), atol=1e-15)
+    assert [x for row in arm.orientation for x in row if type(x) is int] == [
+        x for row in angles.orientation for x in row if type(x) is int
+    ]
+    np.testing.assert_allclose(np.array(arm.inertia, float), np.array(angles.inertia, float), atol=1e-16)
+    assert arm.geometry[0].orientation == arm.orientation
+
+
+@pytest.mark.parametrize("version", ["", "1.0", "1"])
+def test_a_quaternion_in_a_file_of_a_version_without_them_is_ignored_with_the_remedy(
+    tmp_path: Path, version: str
+) -> None:
+    path = written(tmp_path, turned(version, 'quat_xyzw="1 0 0 1"'))
+    with pytest.warns(LoadWarning, match=r'quat_xyzw.*version="1.1"'):
+        m = zw.load(path)
+    assert m.body("arm").orientation == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<link name="c"><xacro:box_inertia m="1"/></link>',
+        '<link name="c"><inertial><xacro:inertia_of m="1"/></inertial></link>',
+        '<xacro:gripper parent="arm"/>',
+        '<xacro:if value="true"><link name="c"/></xacro:if>',
+        '<link name="c"><x:box_inertia m="1"/></link>',
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_xacro_elements_that_stand_for_others_are_errors(tmp_path: Path, element: str, strict: bool) -> None:
+    names = '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" xmlns:x="http://ros.org/wiki/xacro"'
+    text = pendulum(more=element).replace("<robot", names)
+    with pytest.raises(UnsupportedError, match=r"line 5.*convert it to URDF by xacro"):
+        loaded(tmp_path, text, strict=strict)
+    in_extension = pendulum(more=f"<gazebo>{element}</gazebo>").replace("<robot", names)
+    assert len(loaded(tmp_path, in_extension, strict=strict).bodies) == 2
 
 
 def test_an_inertia_is_rotated_by_its_origin(tmp_path: Path) -> None:
@@ -278,6 +351,9 @@ def test_degrees_in_an_origin_warn(tmp_path: Path) -> None:
             pendulum(INERTIAL.replace('value="1"', 'value="1e300"').replace("-0.25", "1e200")),
             ("shoulder", "overflow"),
         ),
+        (turned("1.2", 'rpy="0 0 1" quat_xyzw="1 0 0 0"'), ("both rpy and quat_xyzw", "line 3")),
+        (turned("1.2", 'quat_xyzw="0 0 0 0"'), ("quat_xyzw", "zero")),
+        (turned("1.2", 'quat_xyzw="0 0 1"'), ("quat_xyzw", "4 numbers")),
         ("<robot/>", ("no <link>",)),
         ("<sdf/>", ("SDF",)),
     ],

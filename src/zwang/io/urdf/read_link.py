@@ -12,7 +12,8 @@ from zwang.algebra import inertia as inertias
 from zwang.errors import DescriptionError, LoadError, PlausibilityWarning
 from zwang.io.findings import Findings
 from zwang.io.meshes.mesh_files import FLAT, AssetRoots, MissingAsset, format_of, read_mesh, thickness
-from zwang.io.urdf.vocabulary import is_without_effect
+from zwang.io.structural_numbers import matrix_of
+from zwang.io.urdf.vocabulary import QUATERNION, is_without_effect
 from zwang.io.xml import Element
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Geometry, Mesh, Sphere, Surface
 from zwang.mechanism.numbers import IDENTITY, Matrix3, Vector3
@@ -66,12 +67,22 @@ def check_angles(robot: Element, findings: Findings) -> None:
 
 
 def pose_of(element: Element) -> tuple[Vector3, Matrix3]:
-    """Position [m] and rotation matrix of the <origin> of an element; the identity if it has none."""
+    """Position [m] and rotation matrix of the <origin> of an element; the identity if it has none.
+
+    Raises LoadError for an origin with rpy and a quaternion, or with a quaternion of length zero.
+    """
     origin = element.one("origin")
     if origin is None:
         return (0, 0, 0), IDENTITY
-    position = origin.numbers("xyz", 3, (0, 0, 0))
-    return position, rotation_of(origin.numbers("rpy", 3, (0, 0, 0)))  # type: ignore[return-value]
+    position: Any = origin.numbers("xyz", 3, (0, 0, 0))
+    if QUATERNION not in origin.attributes:
+        return position, rotation_of(origin.numbers("rpy", 3, (0, 0, 0)))
+    if "rpy" in origin.attributes:
+        raise origin.error(f"{origin.title} has both rpy and {QUATERNION}; give one of them")
+    x, y, z, w = origin.numbers(QUATERNION, 4)
+    if not any((x, y, z, w)):
+        raise origin.error(f"{QUATERNION} of {origin.title} is zero; the identity is '0 0 0 1'")
+    return position, matrix_of((w, x, y, z))
 
 
 # ---------------------------------------------------------------------------------------------- inertia

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.algebra.rotations import to_quaternion, unit_vector
-from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError, UnsupportedError
+from zwang.errors import DescriptionError, PlausibilityWarning, UnknownNameError
 from zwang.io.findings import Findings
 from zwang.io.joint_names import renamed_joints
 from zwang.io.massless_joints import SMALL_ARMATURE, joints_without_inertia
@@ -31,7 +31,7 @@ from zwang.io.urdf.read_link import (
     pose_of,
     structural,
 )
-from zwang.io.urdf.vocabulary import check_vocabulary
+from zwang.io.urdf.vocabulary import check_vocabulary, drop_unread_quaternions
 from zwang.io.xml import Element, parse, read_document
 from zwang.mechanism.bodies import Body
 from zwang.mechanism.constraints import JointCoupling
@@ -88,7 +88,9 @@ class _Robot:
 
     def __init__(self, robot: Element, base: str, findings: Findings, roots: AssetRoots | None):
         self.robot, self.base, self.findings = robot, base, findings
-        _check_root(robot)
+        if robot.name != "robot":
+            raise robot.error(f"a URDF file begins with <robot>, not with <{robot.name}>")
+        drop_unread_quaternions(robot, findings)
         check_vocabulary(robot, findings)
         check_angles(robot, findings)
         self.links = _by_name(robot.all("link"))
@@ -440,22 +442,9 @@ def _located(element: Element) -> Iterator[None]:
         raise element.error(str(error)) from None
 
 
-def _check_root(robot: Element) -> None:
-    if robot.name != "robot":
-        raise robot.error(f"a URDF file begins with <robot>, not with <{robot.name}>")
-    for element in robot.children:
-        if element.name in ("xacro:include", "xacro:macro", "xacro:property", "xacro:arg"):
-            raise UnsupportedError(
-                f"{element.location}: this is a xacro file (<{element.name}>); convert it to URDF by xacro "
-                "first"
-            )
-
-
 def _check_size(robot: Element, links: dict[str, Element]) -> None:
     if not links:
-        xacro = any(child.name.startswith("xacro:") for child in robot.children)
-        hint = "this is a xacro file; convert it to URDF by xacro first" if xacro else "it needs at least one"
-        raise robot.error(f"{robot.title} has no <link>; {hint}")
+        raise robot.error(f"{robot.title} has no <link>; it needs at least one")
     if len(links) > MOST_LINKS:
         raise robot.error(f"{robot.title} is too large: {len(links)} links; the limit is {MOST_LINKS}")
 

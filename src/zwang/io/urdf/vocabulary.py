@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from zwang.errors import did_you_mean
+import re
+
+from zwang.errors import UnsupportedError, did_you_mean
 from zwang.io.findings import Findings
 from zwang.io.xml import Element
 
 NO_EFFECT = "without effect on the motion"
-POSE = ({"xyz", "rpy"}, set())
+QUATERNION = "quat_xyzw"
+QUATERNION_VERSION = (1, 1)  # of URDF, the first in which an origin may have a quaternion
+XACRO = "xacro"
+POSE = ({"xyz", "rpy", QUATERNION}, set())
 
 # element: (its attributes, its child elements)
 VOCABULARY: dict[str, tuple[set[str], set[str]]] = {
@@ -88,9 +93,42 @@ def is_without_effect(element: Element) -> bool:
     return element.name in IGNORED | EXTENSIONS or ":" in element.name
 
 
+def version_of(robot: Element) -> tuple[int, int]:
+    """The version of URDF that a file states; 1.0 if it states none in the form `x.y`."""
+    found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", robot.attributes.get("version", ""), re.ASCII)
+    return (int(found[1]), int(found[2])) if found else (1, 0)
+
+
+def drop_unread_quaternions(robot: Element, findings: Findings) -> None:
+    """Drop the quaternions of origins, with a warning, from a file of a version that does not have them."""
+    if version_of(robot) >= QUATERNION_VERSION:
+        return
+    for element in robot.walk():
+        if element.name == "origin" and element.attributes.pop(QUATERNION, None) is not None:
+            findings.warn(
+                element,
+                f"{QUATERNION} of {element.title} is ignored, as URDF has it from version 1.1 on: write "
+                '<robot version="1.1">, or rpy',
+            )
+
+
+def _xacro_prefixes(root: Element) -> tuple[str, ...]:
+    """The beginnings of the names of xacro's elements, such as `xacro:`."""
+    declared = {
+        name.removeprefix("xmlns:")
+        for element in root.walk()
+        for name, value in element.attributes.items()
+        if name.startswith("xmlns:") and XACRO in value
+    }
+    return tuple(f"{prefix}:" for prefix in declared | {XACRO})
+
+
 def check_vocabulary(root: Element, findings: Findings) -> None:
-    """Warn of every unknown element and attribute; extensions of simulators are noted as ignored."""
-    stack = [root]
+    """Warn of every unknown element and attribute; extensions of simulators are noted as ignored.
+
+    Raises UnsupportedError for an element of xacro, which stands for others, unless it is in an extension.
+    """
+    stack, xacro = [root], _xacro_prefixes(root)
     while stack:
         element = stack.pop()
         attributes, elements = VOCABULARY[element.name]
@@ -103,6 +141,11 @@ def check_vocabulary(root: Element, findings: Findings) -> None:
                 )
         known = []
         for child in element.children:
+            if child.name.startswith(xacro):
+                raise UnsupportedError(
+                    f"{child.location}: this is a xacro file (<{child.name}>); convert it to URDF by xacro "
+                    "first"
+                )
             if is_without_effect(child) or (element.name, child.name) in MISPLACED:
                 findings.ignore(child, f"<{child.name}>: {NO_EFFECT}")
             elif child.name in elements:

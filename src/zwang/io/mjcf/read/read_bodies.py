@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zwang.algebra import rotations
 from zwang.io.joint_names import renamed_joints
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.solver_parameters import softness_of, solref_of
+from zwang.io.structural_numbers import matrix_of, nearest_structural
 from zwang.mechanism.bodies import Body, Frame
 from zwang.mechanism.geometry import (
     Box,
@@ -29,10 +29,8 @@ from zwang.mechanism.geometry import (
     wrong_faces,
 )
 from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
-from zwang.mechanism.numbers import Matrix3
 from zwang.mechanism.simple_bodies import simple_bodies
 
-ROUNDING = 1e-15
 GEOM, JOINT, SLEEP_POLICY = (
     numbers_of(kind) for kind in (mujoco.mjtGeom, mujoco.mjtJoint, mujoco.mjtSleepPolicy)
 )
@@ -42,22 +40,9 @@ KINDS: dict[int, type[Joint]] = {
 """The classes of joints by the numbers of their types."""
 
 
-def nearest_structural(x: Any) -> Any:
-    """x as a float, or as the integer 0, 1 or -1 if it differs from it by rounding only."""
-    nearest = round(float(x)) if abs(x) < 2 else 2
-    return nearest if abs(nearest) <= 1 and abs(x - nearest) <= ROUNDING else float(x)
-
-
 def zeroed(values: Any) -> tuple[Any, ...]:
     """The numbers as a tuple in which zeros are integers, that is, structural zeros."""
     return tuple(float(x) if x != 0 else 0 for x in np.asarray(values).reshape(-1))
-
-
-def matrix_of(quaternion: Any) -> Matrix3:
-    """The rotation matrix of a quaternion (w, x, y, z), with structural zeros and ones."""
-    q = np.asarray(quaternion, float)
-    R = rotations.from_quaternion(q / np.linalg.norm(q))
-    return tuple(tuple(nearest_structural(x) for x in row) for row in R)  # type: ignore[return-value]
 
 
 def bodies(source: MjcfModel) -> tuple[Body, ...]:

@@ -10,8 +10,9 @@ import numpy as np
 from zwang.io.mjcf.inexact_in_mujoco import has_joint_after_ball
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
-from zwang.io.mjcf.read.read_bodies import JOINT, matrix_of, zeroed
+from zwang.io.mjcf.read.read_bodies import JOINT, zeroed
 from zwang.io.mjcf.solver_parameters import softness_of
+from zwang.io.structural_numbers import matrix_of
 from zwang.mechanism.constraints import Connect, JointCoupling, Weld
 from zwang.mechanism.tendon_elements import TendonCoupling
 

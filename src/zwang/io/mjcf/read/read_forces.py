@@ -10,7 +10,8 @@ import numpy as np
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.pid_plugins import PidPlugin
-from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.read.read_bodies import zeroed
+from zwang.io.structural_numbers import matrix_of
 from zwang.mechanism.force_elements import (
     Actuator,
     Damper,
