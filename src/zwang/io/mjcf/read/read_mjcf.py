@@ -19,6 +19,7 @@ from zwang.io.mjcf.read import (
 from zwang.io.mjcf.read.compiled_model import MjcfModel, compile_model
 from zwang.io.mjcf.read.model_files import read_model_files
 from zwang.io.mjcf.read.plausibility import check_plausibility
+from zwang.io.mjcf.read.unique_frames import UniqueFrames
 from zwang.io.mjcf.solver_parameters import note_clamped_parameters
 from zwang.mechanism.force_elements import Actuator
 from zwang.mechanism.mechanism import Mechanism
@@ -55,8 +56,8 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     read_bodies.rename_joints(source)
     bodies = read_bodies.bodies(source)
     ground = read_bodies.shapes_of(source, 0)
-    sites = read_bodies.frames(source)
-    wrapped = read_tendons.wrapped_frames(source, sites)
+    frames = UniqueFrames(read_bodies.frames(source), (source.name("body", i) for i in range(m.nbody)))
+    read_tendons.name_wrapped_frames(source, frames)
     tendons = read_tendons.tendons(source)
     kept = {tendon.name for tendon in tendons}
     actuators = read_forces.actuators(source, options.disabled, kept)
@@ -66,8 +67,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
     names = [force.name for force in kept_actuators]
     keyframes = read_options.keyframes(source, kept_actuators)
     contacts = read_contacts.explicit_contacts(source)
-    sensor_reader = read_sensors.SensorReader(source, kept, set(names))
-    sensors = sensor_reader.sensors()
+    sensors = read_sensors.SensorReader(source, kept, set(names), frames).sensors()
     source.note(
         "read",
         f"{len(bodies)} bodies, {m.njnt} joints, {m.ngeom} shapes, {len(names)} actuators, "
@@ -85,7 +85,7 @@ def _mechanism(source: MjcfModel) -> Mechanism:
         forces=tuple(forces),
         constraints=constraints.active,
         inactive_constraints=constraints.inactive,
-        frames=(*sites, *wrapped, *sensor_reader.frames.values()),
+        frames=frames.all(),
         geometry=ground,
         tendons=tendons,
         contacts=contacts,

@@ -11,8 +11,10 @@ import numpy as np
 from zwang.io.mjcf.inexact_in_mujoco import WORLD_TORQUE, is_torque_of_world
 from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
-from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.read.read_bodies import zeroed
+from zwang.io.mjcf.read.unique_frames import UniqueFrames
 from zwang.io.mjcf.sensor_kinds import CAMERA_MODES, SENSOR_KINDS
+from zwang.io.structural_numbers import matrix_of
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
 from zwang.mechanism.sensors import (
@@ -45,18 +47,26 @@ _TYPES: dict[int, tuple[Any, str]] = {
     if hasattr(SENSOR, f"mjSENS_{name}")  # versions of MuJoCo differ in their sensors
 }
 """The class and the kind of each sensor type of MuJoCo."""
+_ZONES: dict[int, Callable[[float, float, float], Geometry]] = {
+    GEOM.mjGEOM_SPHERE: lambda a, b, c: Sphere(a),
+    GEOM.mjGEOM_CAPSULE: lambda a, b, c: Capsule(a, 2 * b),
+    GEOM.mjGEOM_ELLIPSOID: Ellipsoid,
+    GEOM.mjGEOM_CYLINDER: lambda a, b, c: Cylinder(a, 2 * b),
+    GEOM.mjGEOM_BOX: lambda a, b, c: Box(2 * a, 2 * b, 2 * c),
+}
+"""The shape of a site around its frame, by its type and sizes."""
 
 
 class SensorReader:
-    """Reads the sensors of a model; `frames` are those that sensors need in addition to the sites.
+    """Reads the sensors of a model.
 
-    tendons, actuators: the names of those that were read.
+    tendons, actuators: the names of those that were read. frames: the frames of the mechanism, to which those
+    are added that sensors need.
     """
 
-    def __init__(self, source: MjcfModel, tendons: set[str], actuators: set[str]):
-        self.source, self.m = source, source.model
+    def __init__(self, source: MjcfModel, tendons: set[str], actuators: set[str], frames: UniqueFrames):
+        self.source, self.m, self.frames = source, source.model, frames
         self.kept = {"tendon": tendons, "actuator": actuators}
-        self.frames: dict[str, Frame] = {}
 
     def sensors(self) -> tuple[Sensor, ...]:
         """The sensors of the model, in their order; those that zwang does not support are reported."""
@@ -96,6 +106,10 @@ class SensorReader:
             body = self.source.name("body", int(m.site_bodyid[m.sensor_objid[i]]))
             if is_torque_of_world(_TYPES[kind][1], body):
                 return f"at the world: {WORLD_TORQUE}"
+        site = self._zone_site(i)
+        if site is not None and (shape := int(m.site_type[site])) not in _ZONES:
+            shape_name = mujoco.mjtGeom(shape).name[7:].lower()
+            return f"with the site {self.source.name('site', site)!r} of the type {shape_name} as its zone"
         if kind == SENSOR.mjSENS_RANGEFINDER:
             return self._unsupported_ray(i)
         if _TYPES[kind][0] is ContactSensor and self._parameter(i, 0) >> len(CONTACT_DATA):
@@ -210,24 +224,22 @@ class SensorReader:
             return "shape", self.m.geom(target).name
         return "body" if kind == OBJECT.mjOBJ_BODY else "subtree", self.source.name("body", target)
 
+    def _zone_site(self, i: int) -> int | None:
+        """The site whose shape is the zone of sensor i; None if it has no zone."""
+        m, kind = self.m, _TYPES[int(self.m.sensor_type[i])][0]
+        if kind is InsideSensor:
+            return int(m.sensor_refid[i])
+        in_site = kind is ContactSensor and m.sensor_objtype[i] == OBJECT.mjOBJ_SITE
+        return int(m.sensor_objid[i]) if kind is TouchSensor or in_site else None
+
     def _zone(self, site: int) -> Geometry:
         """The shape of a site, around its frame."""
-        a, b, c = (float(x) for x in self.m.site_size[site])
-        match int(self.m.site_type[site]):
-            case GEOM.mjGEOM_CAPSULE:
-                return Capsule(a, 2 * b)
-            case GEOM.mjGEOM_ELLIPSOID:
-                return Ellipsoid(a, b, c)
-            case GEOM.mjGEOM_CYLINDER:
-                return Cylinder(a, 2 * b)
-            case GEOM.mjGEOM_BOX:
-                return Box(2 * a, 2 * b, 2 * c)
-        return Sphere(a)
+        return _ZONES[int(self.m.site_type[site])](*(float(x) for x in self.m.site_size[site]))
 
     def _frame(self, kind: int, target: int) -> str:
         """The name of the frame of an object: a body, its inertial frame, a site, a shape or a camera.
 
-        Frames that the mechanism does not have otherwise are added to `frames`.
+        A frame that the mechanism does not have is added to `frames`, under a free name.
         """
         m = self.m
         if kind == OBJECT.mjOBJ_XBODY:
@@ -244,8 +256,7 @@ class SensorReader:
             body, p, q, what = m.cam_bodyid[target], m.cam_pos[target], m.cam_quat[target], "camera"
             name = self.source.name("camera", target)
         frame = Frame(f"{name} ({what})", self.source.name("body", int(body)), zeroed(p), matrix_of(q))
-        self.frames[frame.name] = frame
-        return frame.name
+        return self.frames.name_of(frame)
 
 
 _SINGLE_READERS: dict[Any, Callable[[SensorReader, int, str, Any], Sensor]] = {

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
-from zwang.io.mjcf.read.read_bodies import matrix_of, zeroed
+from zwang.io.mjcf.read.read_bodies import zeroed
+from zwang.io.mjcf.read.unique_frames import UniqueFrames
 from zwang.io.mjcf.solver_parameters import softness_of
+from zwang.io.structural_numbers import matrix_of
 from zwang.mechanism.bodies import Frame
 from zwang.mechanism.tendon_elements import Tendon, Wrap
 
@@ -133,26 +133,16 @@ def _side(m: Any, w: int) -> int:
     return round(float(m.wrap_prm[w]))
 
 
-def wrapped_frames(source: MjcfModel, sites: Iterable[Frame]) -> tuple[Frame, ...]:
-    """A frame for each geom around which a tendon wraps, unless a site there has its name already.
+def name_wrapped_frames(source: MjcfModel, frames: UniqueFrames) -> None:
+    """Add a frame for each geom around which a tendon wraps to the frames, unless they have it already.
 
-    sites: the frames of the sites. The names of the frames, which `tendons` needs, are those of the kind
-    WRAPPING of the model.
+    The names of these frames, which `tendons` needs, are those of the kind WRAPPING of the model.
     """
-    m, found = source.model, []
-    by_name = {site.name: site for site in sites}
-    taken = {source.name("body", i) for i in range(m.nbody)}
+    m = source.model
     names = source.names[WRAPPING] = [""] * m.ngeom
     for geom in sorted({int(m.wrap_objid[w]) for w in range(m.nwrap) if m.wrap_type[w] in _WRAPPING_SHAPES}):
-        own = wanted = _geom_frame(source, geom)
-        count = 1
-        while own.name in taken or (own.name in by_name and not _is_at_site(m, geom, own, by_name[own.name])):
-            count += 1
-            own = replace(own, name=f"{wanted.name} {count}")
-        taken.add(own.name)
-        names[geom] = own.name
-        found += [own] if own.name not in by_name else []
-    return tuple(found)
+        sphere = bool(m.geom_type[geom] == GEOM.mjGEOM_SPHERE)
+        names[geom] = frames.name_of(_geom_frame(source, geom), any_axes=sphere)
 
 
 def _geom_frame(source: MjcfModel, geom: int) -> Frame:
@@ -161,12 +151,6 @@ def _geom_frame(source: MjcfModel, geom: int) -> Frame:
     body = source.name("body", int(m.geom_bodyid[geom]))
     name = f"{m.geom(geom).name or f'geom{geom}'} (wrapped)"
     return Frame(name, body, zeroed(m.geom_pos[geom]), matrix_of(m.geom_quat[geom]))
-
-
-def _is_at_site(m: Any, geom: int, frame: Frame, site: Frame) -> bool:
-    """Whether the frame of a geom is that of a site, but for the axes of a sphere, which have no meaning."""
-    sphere = m.geom_type[geom] == GEOM.mjGEOM_SPHERE
-    return frame == (replace(site, orientation=frame.orientation) if sphere else site)
 
 
 def _unsupported_feature(m: Any, t: int) -> str:
