@@ -397,30 +397,6 @@ def test_unsupported_features_raise_or_are_noted(word):
     assert m.nv == 1
 
 
-def test_errors_name_the_file_the_line_and_the_element():
-    for text, words in (
-        (model(joint='damping="-1"'), ("test.xml, line 4", "shoulder", "damping")),
-        (model(joint='armature="-1"'), ("test.xml, line 4", "shoulder", "armature")),
-        (model(joint='stiffness="nan"'), ("test.xml, line 4", "shoulder", "NaN")),
-        (model(joint='typ="hinge"'), ("test.xml, line 4", "typ")),
-        (model(before='<option timestep="0"/>'), ("test.xml, line 2", "timestep")),
-        (model(after='<actuator><motor name="m" joint="no"/></actuator>'), ("test.xml, line 6", "no")),
-    ):
-        with pytest.raises(LoadError) as caught:
-            read(text)
-        for word in words:
-            assert word in str(caught.value)
-
-
-def test_errors_in_included_files_state_the_line(tmp_path):
-    (tmp_path / "part.xml").write_text(
-        '<mujoco>\n\n<worldbody><body name="b"><joint name="k" damping="-1"/><geom size="1"/>'
-        "</body></worldbody></mujoco>"
-    )
-    with pytest.raises(LoadError, match=r"part\.xml, line 3.*'k'"):
-        read(model(before='<include file="part.xml"/>'), tmp_path)
-
-
 @pytest.mark.parametrize(
     "text, word",
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from zwang.io.mjcf.mujoco_library import (
     mujoco,
     numbers_of,
 )
-from zwang.io.mjcf.read.model_files import Files, to_text
+from zwang.io.mjcf.read.element_locations import ElementLocations
+from zwang.io.mjcf.read.model_files import Files
 from zwang.io.mjcf.read.pid_plugins import PidPlugins, replaced_pid_plugins
 from zwang.mechanism.report import Note
 
@@ -36,25 +36,11 @@ _LISTS = {
     "pair": "pairs", "exclude": "excludes", "key": "keys", "mesh": "meshes",
     "sensor": "sensors", "camera": "cameras",
 }  # fmt: skip
-_TAGS = {
-    "actuator": ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder",
-                 "muscle", "adhesion", "pid", "orientation", "dcmotor", "plugin"),
-    "tendon": ("fixed", "spatial"),
-    "equality": ("connect", "weld", "joint", "tendon"),
-    "sensor": ("touch", "accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer",
-               "rangefinder", "camprojection", "jointpos", "jointvel", "tendonpos", "tendonvel",
-               "actuatorpos", "actuatorvel", "actuatorfrc", "jointactuatorfrc", "tendonactuatorfrc",
-               "ballquat", "ballangvel", "jointlimitpos", "jointlimitvel", "jointlimitfrc",
-               "tendonlimitpos", "tendonlimitvel", "tendonlimitfrc", "framepos", "framequat",
-               "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel", "framelinacc",
-               "frameangacc", "subtreecom", "subtreelinvel", "subtreeangmom", "insidesite", "distance",
-               "normal", "fromto", "contact", "e_potential", "e_kinetic", "clock", "tactile", "user"),
-}  # fmt: skip
 
 
 @dataclass
 class MjcfModel:
-    """A compiled model with its files, the notes on it, and by kind the names and the elements of its spec.
+    """A compiled model with its files, the notes on it, and by kind the names and locations of its elements.
 
     spec, model: the MjSpec and the MjModel. strict: raise errors for unsupported features. pids: see
     `replaced_pid_plugins`.
@@ -66,7 +52,7 @@ class MjcfModel:
     strict: bool
     notes: list[Note] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)
-    elements: dict[str, list[Any]] = field(default_factory=dict)
+    locations: dict[str, list[str]] = field(default_factory=dict)
     pids: PidPlugins = field(default_factory=dict)
 
     def name(self, kind: str, index: int) -> str:
@@ -109,18 +95,16 @@ class MjcfModel:
                 taken.add(generated)
         return given
 
+    @cached_property
+    def _places(self) -> ElementLocations:
+        return ElementLocations(self.files)
+
     def location(self, kind: str, index: int) -> str:
         """The location of an element, such as `humanoid.xml, line 12`, or the file if the line is unknown."""
-        if kind not in self.elements:
-            found = getattr(self.spec, _LISTS[kind])
-            self.elements[kind] = elements_by_index(found, self._given_names(kind))
-        element = self.elements[kind][index]
-        name = getattr(element, "name", "") or ""
-        for tag in _TAGS.get(kind, (kind,)):
-            if name and (location := self.files.location(tag, name)):
-                return location
-        line = re.search(r"line (\d+)", getattr(element, "info", "") or "")
-        return f"{self.files.source}, line {line[1]}" if line and line[1] != "0" else self.files.source
+        if kind not in self.locations:
+            elements = elements_by_index(getattr(self.spec, _LISTS[kind]), self._given_names(kind))
+            self.locations[kind] = self._places.of_compiled(kind, elements)
+        return self.locations[kind][index]
 
     def note(self, kind: str, what: str, where: str = "") -> None:
         """Add a note to the report of the mechanism."""
@@ -158,10 +142,10 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     """The model compiled by MuJoCo. Raises LoadError with the message of MuJoCo for invalid models."""
     notes: list[Note] = []
     pids = replaced_pid_plugins(files)
-    text = _without_flex(files, strict, notes, is_changed=bool(pids))
+    omitted = _omitted_elements(files, strict, notes)
     messages: list[str] = []
     with _recorded_warnings(messages):
-        spec = _parsed(files, text, notes)
+        spec = _parsed(files, omitted, notes)
         _delete_elements_without_effect(spec, files, notes)
         _check_length_ranges(spec, files)
         _spare_unused_meshes(spec)
@@ -172,14 +156,14 @@ def compile_model(files: Files, strict: bool) -> MjcfModel:
     if model is None:
         raise LoadError(f"{files.source}: MuJoCo could not compile the model")
     _align_frames(model)
-    for message in dict.fromkeys(messages):
-        notes.append(Note("read", f"MuJoCo warns: {message}", files.source))
-        warnings.warn(f"{files.source}: {message}", LoadWarning, stacklevel=2)
+    for where, message in map(ElementLocations(files).of_message, dict.fromkeys(messages)):
+        notes.append(Note("read", f"MuJoCo warns: {message}", where))
+        warnings.warn(f"{where}: {message}", LoadWarning, stacklevel=2)
     return MjcfModel(files, spec, CompiledModel(model), strict, notes, pids=pids)
 
 
-def _without_flex(files: Files, strict: bool, notes: list[Note], *, is_changed: bool) -> str:
-    """The text of the model without deformable bodies and plugins. is_changed: whether its elements are.
+def _omitted_elements(files: Files, strict: bool, notes: list[Note]) -> frozenset[str]:
+    """The names of the elements that are left out: those of deformable bodies and plugins, if there are any.
 
     Raises UnsupportedError for them if strict.
     """
@@ -192,24 +176,20 @@ def _without_flex(files: Files, strict: bool, notes: list[Note], *, is_changed: 
                 "it"
             )
         notes.append(Note("unsupported", f"{element.title} is {what} and is omitted", element.location))
-    if not found and not is_changed:
-        return files.text
-    omitted = _OMITTED_ELEMENTS if found else frozenset[str]()
-    for key, document in files.named.items():
-        files.includes[key] = to_text(document, omitted).encode()
-    return to_text(files.root, omitted)
+    return _OMITTED_ELEMENTS if found else frozenset()
 
 
-def _parsed(files: Files, text: str, notes: Sequence[Note]) -> Any:
+def _parsed(files: Files, omitted: frozenset[str], notes: Sequence[Note]) -> Any:
+    text, includes = files.texts(omitted)
     try:
-        return mujoco.MjSpec.from_string(text, include=files.includes or None, assets=files.assets or None)
+        return mujoco.MjSpec.from_string(text, include=includes or None, assets=files.assets or None)
     except Exception as error:  # the bindings raise ValueError and KeyError
         raise _load_error(files, notes, error) from None
 
 
 def _load_error(files: Files, notes: Sequence[Note], error: Exception) -> LoadError:
     """The error for what MuJoCo rejects, which may be due to an element that is omitted as unsupported."""
-    message = _located_message(files, str(error))
+    message = ": ".join(ElementLocations(files).of_message(str(error)))
     omitted = next((note for note in notes if note.kind == "unsupported"), None)
     if omitted is None:
         return LoadError(message)
@@ -317,15 +297,3 @@ def _recorded_warnings(messages: list[str]) -> Iterator[None]:
     finally:
         mujoco.set_mju_user_warning(before)
     messages.extend(" ".join(str(warning.message).split()) for warning in caught)
-
-
-def _located_message(files: Files, message: str) -> str:
-    """The message of MuJoCo in one line, after the file and the line to which it refers, if it is known."""
-    text = " ".join(message.split()) or "MuJoCo reports no reason"
-    line = re.search(r"\bline(?: number)?[ =]+(\d+)", text, re.IGNORECASE)
-    if line and line[1] != "0":
-        return f"{files.source}, line {line[1]}: {text}"
-    named = re.search(r"(?:Element name '([^']*)'|\bname '([^']*)')", text)
-    name = (named[1] or named[2]) if named else ""
-    found = [location for (_, other), location in files.locations.items() if name and other == name]
-    return f"{found[0] if found else files.source}: {text}"

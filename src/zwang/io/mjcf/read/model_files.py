@@ -39,25 +39,62 @@ _IGNORED_FILES = {"texture", "skin"}  # elements whose files are never opened
 
 @dataclass
 class Files:
-    """The text of a model, its documents and meshes by name, and the locations of its elements."""
+    """The documents and meshes of a model by name.
 
-    text: str
+    included: the documents of `include` elements. lines: the elements by the lines, from 1 on, that they have
+    in the texts of all documents, in which the numbers of their lines differ.
+    """
+
     source: str
     root: Element
-    includes: dict[str, bytes] = field(default_factory=dict)
     named: dict[str, Element] = field(default_factory=dict)
     assets: dict[str, bytes] = field(default_factory=dict)
-    locations: dict[tuple[str, str], str] = field(default_factory=dict)
     documents: list[Element] = field(default_factory=list)
+    included: dict[Element, Element] = field(default_factory=dict)
+    lines: list[Element] = field(default_factory=list)
 
     def elements(self) -> Iterator[Element]:
         """Every element of the model and of its included or attached documents."""
         for document in self.documents:
             yield from document.walk()
 
-    def location(self, tag: str, name: str) -> str:
-        """The location of an element, such as `model.xml, line 7`; empty if there is no such element."""
-        return self.locations.get((tag, name), "")
+    def children(self, element: Element) -> Iterator[Element]:
+        """The children of an element, with those of documents in place of the elements that include them."""
+        for child in element.children:
+            if child in self.included:
+                yield from self.children(self.included[child])
+            else:
+                yield child
+
+    def own_elements(self) -> Iterator[Element]:
+        """Every element of the model in the order in which MuJoCo reads them, without attached models."""
+        stack = [self.root]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(list(self.children(element))))
+
+    def texts(self, without: frozenset[str]) -> tuple[str, dict[str, bytes]]:
+        """The text of the model, and those of the other documents, without the elements of these names."""
+        text = self._text(self.root, without)
+        return text, {name: self._text(root, without).encode() for name, root in self.named.items()}
+
+    def _text(self, document: Element, without: frozenset[str]) -> str:
+        """The text of a document, in which each element is on the next line that no document has yet."""
+        out = ["\n" * len(self.lines)]
+
+        def write(element: Element) -> None:
+            if element.name in without:
+                return
+            self.lines.append(element)
+            attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
+            out.append(f"<{element.name}{attributes}>\n")
+            for child in element.children:
+                write(child)
+            out.append(f"</{element.name}>")
+
+        write(document)
+        return "".join(out)
 
 
 def read_model_files(
@@ -73,10 +110,10 @@ def read_model_files(
     if root.name != "mujoco":
         raise root.error(f"the root element is <{root.name}>; an MJCF file begins with <mujoco>")
     try:
-        content = data.decode("utf-8-sig")
+        data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LoadError(f"{path.name}: the text is not UTF-8: {error.reason}") from None
-    files = Files(content, path.name, root)
+    files = Files(path.name, root)
     roots = replace(AssetRoots.of(path, asset_dirs), argument="asset_dirs")
     reader = _FileReader(files, roots)
     reader.visit_model(root, (), PurePosixPath())
@@ -142,9 +179,6 @@ class _FileReader:
                 assets.folders |= _folders(element)
                 if "strippath" in element.attributes:
                     assets.strips = element.attributes["strippath"] == "true"
-            if "name" in element.attributes:
-                location = f"{element.source}, line {element.line}"
-                self.files.locations.setdefault((_kind(element), element.attributes["name"]), location)
             if "file" not in element.attributes or element.name in _IGNORED_FILES:
                 continue
             if element.name in ("include", "model"):
@@ -165,12 +199,12 @@ class _FileReader:
         data = read_bytes(path, element.location, largest=LARGEST_DOCUMENT)
         key = str(folder / name)
         document = parse(data, name)
-        self.files.includes[key] = data
         self.files.named[key] = document
         inside = (*chain, name), (folder / name).parent
         if element.name == "model":
             self.visit_model(document, *inside)
         else:
+            self.files.included[element] = document
             self._visit(document, *inside, assets)
 
     def _asset(
@@ -246,11 +280,6 @@ def _folders(compiler: Element) -> dict[str, str]:
     """The folders of meshes and height fields, by tag, that a compiler element declares."""
     mesh = compiler.attributes.get("meshdir", compiler.attributes.get("assetdir"))
     return {} if mesh is None else {"mesh": mesh, "hfield": mesh, "flexcomp": mesh}
-
-
-def _kind(element: Element) -> str:
-    """The tag by which an element is looked up; a freejoint is a joint."""
-    return "joint" if element.name == "freejoint" else element.name
 
 
 def _integer(element: Element, attribute: str) -> int:
@@ -331,24 +360,3 @@ def _check_heights(element: Element, data: bytes) -> None:
         raise element.error(
             f"{title}: its file has {len(data)} bytes, and not those of {rows} x {columns} samples"
         )
-
-
-def to_text(element: Element, without: frozenset[str]) -> str:
-    """The text of a document without the elements of these names, with the others on their original lines."""
-    out: list[str] = []
-    line = 1
-
-    def write(element: Element) -> None:
-        nonlocal line
-        if element.name in without:
-            return
-        out.append("\n" * max(0, element.line - line))
-        line = max(line, element.line)
-        attributes = "".join(f" {name}={quoteattr(value)}" for name, value in element.attributes.items())
-        out.append(f"<{element.name}{attributes}>")
-        for child in element.children:
-            write(child)
-        out.append(f"</{element.name}>")
-
-    write(element)
-    return "".join(out)

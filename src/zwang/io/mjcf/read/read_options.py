@@ -28,22 +28,24 @@ def options(source: MjcfModel) -> Options:
 
     Options that zwang does not support and that change the motion are reported.
     """
-    o, where = source.model.opt, _location(source)
+    o = source.model.opt
     disabled = flags_of(mujoco.mjtDisableBit, o.disableflags, DISABLED)
     enabled = flags_of(mujoco.mjtEnableBit, o.enableflags, ENABLED)
     for name in enabled:
         if name in _UNSUPPORTED_FLAGS:
-            source.unsupported(f"the option flag {name!r}", where)
+            source.unsupported(f"the option flag {name!r}", _location(source, name))
     if not (o.density > 0 or o.viscosity > 0) and np.any(o.wind):
-        source.note("ignored", "wind has no effect without the density or viscosity of a fluid", where)
+        what = "wind has no effect without the density or viscosity of a fluid"
+        source.note("ignored", what, _location(source, "wind"))
     boxes = np.count_nonzero(source.model.geom_type == int(mujoco.mjtGeom.mjGEOM_BOX))
     if o.noslip_iterations > 0 and boxes > 1:
         what = "the noslip solver ends before it converges, and may take the contacts of two boxes in another"
-        source.note("read", f"{what} order than MuJoCo: accelerations may differ by about 1e-3", where)
+        what = f"{what} order than MuJoCo: accelerations may differ by about 1e-3"
+        source.note("read", what, _location(source, "noslip_iterations"))
     _note_unused(source)
     integrator = _INTEGRATORS[int(o.integrator)]
     if integrator == "discrete":
-        source.unsupported("the integrator 'discrete'", where)
+        source.unsupported("the integrator 'discrete'", _location(source, "integrator"))
         integrator = "euler"
     return Options(
         timestep=float(o.timestep),
@@ -72,10 +74,14 @@ def _note_unused(source: MjcfModel) -> None:
             source.note("ignored", what, f"{element.source}, line {element.line}")
 
 
-def _location(source: MjcfModel) -> str:
-    """The place of the first element `option`, or the file."""
-    options = (f"{e.source}, line {e.line}" for e in source.files.elements() if e.name == "option")
-    return next(options, source.files.source)
+def _location(source: MjcfModel, attribute: str) -> str:
+    """The place of the last option or flag that sets the attribute, or the file."""
+    places = [
+        f"{element.source}, line {element.line}"
+        for element in source.files.own_elements()
+        if element.name in ("option", "flag") and attribute in element.attributes
+    ]
+    return places[-1] if places else source.files.source
 
 
 def supported_sleep(source: MjcfModel, mechanism: Mechanism) -> Options:
@@ -91,7 +97,7 @@ def supported_sleep(source: MjcfModel, mechanism: Mechanism) -> Options:
     if differing:
         what = f"of body {source.name('body', differing[0])!r}, on which parts of several trees act,"
     elif all(policy == "never" for policy in policies):
-        source.note("ignored", "the option flag 'sleep', as no body may sleep", _location(source))
+        source.note("ignored", "the option flag 'sleep', as no body may sleep", _location(source, SLEEP))
     elif options.integrator == "rk4":
         what = "with the integrator 'RK4'"
     elif any(isinstance(constraint, TendonCoupling) for constraint in mechanism.constraints):
@@ -100,7 +106,7 @@ def supported_sleep(source: MjcfModel, mechanism: Mechanism) -> Options:
         what = "without islands"
     if what is None:
         return options
-    source.unsupported(f"the option flag 'sleep' {what}", _location(source))
+    source.unsupported(f"the option flag 'sleep' {what}", _location(source, SLEEP))
     return replace(options, enabled=tuple(name for name in options.enabled if name != SLEEP))
 
 
