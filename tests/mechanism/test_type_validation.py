@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 
 import zwang as zw
@@ -34,6 +36,18 @@ def test_arguments_collected_by_a_star_are_not_those_of_the_next_parameter():
 def test_an_argument_of_another_type_raises_with_its_name(arguments, named, message):
     with pytest.raises(ArgumentError, match=message):
         product(*arguments, **named)
+
+
+@validated_arguments()
+def names_of(
+    first: Sequence[str], second: Iterable[str] | None = None, *, one_or_more: str | Sequence[str] = ()
+) -> tuple:
+    return first, second, one_or_more
+
+
+def test_a_single_name_is_a_list_of_one_where_only_lists_are_meant():
+    assert names_of("tip", "hand", one_or_more="tip") == (("tip",), ("hand",), "tip")
+    assert names_of(second="tip", first=["a", "b"]) == (["a", "b"], ("tip",), ())
 
 
 @pytest.mark.parametrize(

@@ -224,8 +224,8 @@ def fit(
     trials = [samples] if isinstance(samples, Measurements) else list(samples)
     _check_settings(m, trials, held_back, level, estimator, loss)
     train, test = (trials[0] if len(trials) == 1 else Measurements.joined(trials)).held_back(held_back)
-    names = None if kinds is None else ((kinds,) if isinstance(kinds, str) else tuple(kinds))
-    slow, driven = ((x,) if isinstance(x, str) else tuple(x) for x in (stribeck, motors))
+    names = None if kinds is None else tuple(kinds)
+    slow, driven = tuple(stribeck), tuple(motors)
     linear = base_parameters(m, kinds=names, tolerance=tolerance, independent=independent)
     forces = force_model(m, names, linear, slow, driven, independent)
     base = forces.base

@@ -27,7 +27,7 @@ def with_fixed_joints(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
     formulas contain its coordinates or velocities; so are all keyframes. The home configuration of the other
     joints is kept. names: of joints, each the only one of its body. Raises UnknownNameError for another name.
     """
-    chosen = {mechanism.joint(name).name for name in ((names,) if isinstance(names, str) else names)}
+    chosen = {mechanism.joint(name).name for name in names}
     if not chosen:
         return mechanism
     bodies = [

@@ -133,22 +133,21 @@ def _functions(mechanism: Mechanism, names: Sequence[str] | None) -> tuple[str, 
     """The functions in the order of the table. Raises UnknownNameError."""
     if names is None:
         return tuple(name for name in DEFAULT_FUNCTIONS if name != SENSORS or mechanism.sensors)
-    given = (names,) if isinstance(names, str) else tuple(names)
-    for name in given:
+    for name in names:
         if name not in FUNCTIONS:
             raise UnknownNameError("function", name, FUNCTIONS)
-    if SENSORS in given and not mechanism.sensors:
+    if SENSORS in names and not mechanism.sensors:
         raise DescriptionError(
             f"functions contains 'sensors', and mechanism {mechanism.name!r} has none; omit it"
         )
-    return tuple(name for name in FUNCTIONS if name in given)
+    return tuple(name for name in FUNCTIONS if name in names)
 
 
 def _frames(mechanism: Mechanism, names: Sequence[str] | None) -> tuple[str, ...]:
     """The names of the frames, by default all frames, or without any all bodies. Raises UnknownNameError."""
     if names is None:
         return tuple(part.name for part in mechanism.frames or mechanism.bodies)
-    given = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
+    given = tuple(dict.fromkeys(names))
     for name in given:
         mechanism.tree.placement(name)
     return given

@@ -36,8 +36,8 @@ def load(
     base: Base = "fixed",
     strict: bool = True,
     symbolic: Sequence[str] = (),
-    package_dirs: Sequence[str | os.PathLike[str]] = (),
-    asset_dirs: Sequence[str | os.PathLike[str]] = (),
+    package_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    asset_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
 ) -> Mechanism:
     """The mechanism in a URDF or MJCF file, or in a JSON file that `Mechanism.to_json` wrote.
 

@@ -111,18 +111,27 @@ def validated_arguments(*exempt: str) -> Callable[[Function], Function]:
     """Decorator for public functions: arguments are validated against their annotations.
 
     exempt: parameters that the function validates itself, as it does those collected by *args or **kwargs.
-    The function raises ArgumentError, naming the argument.
+    For a list of names, a single name is accepted; the function receives a list of one. The function raises
+    ArgumentError, naming the argument.
     """
 
     def decorate(function: Function) -> Function:
         parameters = inspect.signature(function).parameters.values()
         # the arguments collected by *args have no annotation of their own: the function validates them
         names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        lists = {p.name for p in parameters if _is_list_of_names(str(p.annotation))} - {*exempt}
         checks_of_parameters = functools.cache(lambda: _parameter_checks(function, exempt))
+
+        def as_list(name: str, value: Any) -> Any:
+            return (value,) if name in lists and isinstance(value, str) else value
 
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
             checks = checks_of_parameters()
+            if lists:
+                first = [as_list(name, value) for name, value in zip(names, arguments, strict=False)]
+                arguments = (*first, *arguments[len(first) :])
+                named = {name: as_list(name, value) for name, value in named.items()}
             for name, value in (*zip(names, arguments, strict=False), *named.items()):
                 if name in checks and not checks[name].accepts(value):
                     what = f"{name} of {function.__name__} is {short_repr(value)}"
@@ -132,6 +141,12 @@ def validated_arguments(*exempt: str) -> Callable[[Function], Function]:
         return called  # type: ignore[return-value]
 
     return decorate
+
+
+def _is_list_of_names(annotation: str) -> bool:
+    """Whether an annotation stands for a list of strings, and not also for one string."""
+    parts = set(_split(annotation, "|"))
+    return bool(parts & {"Sequence[str]", "Iterable[str]"}) and "str" not in parts
 
 
 def short_repr(value: Any) -> str:

@@ -159,7 +159,7 @@ def _sliders(
     if names is True:
         chosen = list(known)
     else:
-        chosen = [names] if isinstance(names, str) else [] if names is False else list(names)
+        chosen = [] if names is False else list(names)
     ranges = names if isinstance(names, Mapping) else {}
     inputs = _input_ranges(mechanism)
     found = []

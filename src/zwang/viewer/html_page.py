@@ -51,7 +51,7 @@ def save_html(
         are drawn as sticks and spheres.
     path: the file to write.
     worlds: the number of worlds of a recording to show, side by side or overlaid; 16 by default.
-    traces: names of bodies or frames whose paths and velocity ellipsoids can be drawn.
+    traces: the name of a body or frame whose path and velocity ellipsoid can be drawn, or several names.
     resimulate: for a recording of one world with a constant control and steps of fixed size, the page can
         contain the simulation itself, compiled to WebAssembly. The parameters (symbols) and inputs of the
         mechanism then get sliders, and each change simulates the motion again, in the browser, with the same

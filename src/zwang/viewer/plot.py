@@ -70,7 +70,7 @@ def plot(
     path: str | Path | None = None,
     *,
     kind: str = "overview",
-    names: str | Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Figure:
     """A figure of a recording of `zw.simulate`, or of a linear model of `zw.linearize`.
 

@@ -76,7 +76,7 @@ class Series:
         )  # fmt: skip
 
 
-def series_of(run: xr.Dataset, kind: str, names: str | Sequence[str] | None) -> list[Series]:
+def series_of(run: xr.Dataset, kind: str, names: Sequence[str] | None) -> list[Series]:
     """The series that a kind of plot shows, restricted to `names` if these are given.
 
     Raises UnknownNameError for an unknown kind or name, and ShapeError if the values were not recorded.
@@ -88,7 +88,6 @@ def series_of(run: xr.Dataset, kind: str, names: str | Sequence[str] | None) -> 
         raise ShapeError(f"a plot of kind {kind!r} of this recording would be empty: {NOTHING_TO_SHOW[kind]}")
     if names is None:
         return [x.summed() if x.additive else x for x in found]
-    names = (names,) if isinstance(names, str) else names
     known = dict.fromkeys(name for x in found for name in x.names)
     for name in names:
         if name not in known:

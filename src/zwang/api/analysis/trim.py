@@ -360,7 +360,7 @@ def _free_unknowns(m: Mechanism, nz: int, fixed: Sequence[str]) -> list[int]:
              for name, own in group.items()} | coordinates | controls  # fmt: skip
     nu = len(control_names(m))
     held = set() if m.inputs else set(range(m.nv, m.nv + nu))
-    for name in (fixed,) if isinstance(fixed, str) else fixed:
+    for name in fixed:
         if name in coordinates and name in controls:
             raise ArgumentError(
                 f"fixed: {name!r} is a coordinate and a control of {m.name!r}; give '{name} (coordinate)' or "

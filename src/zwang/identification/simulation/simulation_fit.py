@@ -174,7 +174,7 @@ def fit_by_simulation(
     Sources: Ljung, System Identification (1999), Section 7.5; Rucker, Wensing (2022).
     """
     m = validation.checked_mechanism(mechanism)
-    chosen = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    chosen = tuple(kinds)
     given = tuple(
         (str(name), validation.real(value, f"guess[{short_repr(name)}]", "a number"))
         for name, value in (guess or {}).items()

@@ -124,7 +124,7 @@ def solve_ik(
     _check_unused(method, {"alpha": alpha} if method == "lm" else own)
     frames, given = _frames_and_targets(frame, targets, part)
     tasks = _tasks(frames, given, part, components, axes, weights)
-    names = (joints,) if isinstance(joints, str) else tuple(joints) if joints is not None else None
+    names = None if joints is None else tuple(joints)
     functions = _functions(
         IdentityKey(m), tasks, names, characteristic_length, limits,
         _objective(m, posture, null_space_objective), threads, compiled,

@@ -42,7 +42,7 @@ def view(
     mechanism_or_run: a mechanism without free symbols, or a recording of `zw.simulate`. Forces are drawn if
         the recording contains them, by record={"forces": True} or zw.derived_quantities(run, "forces").
     worlds: the number of worlds of a recording to show; 16 by default.
-    traces: names of bodies or frames whose paths and velocity ellipsoids can be drawn.
+    traces: the name of a body or frame whose path and velocity ellipsoid can be drawn, or several names.
     browser: whether to open the page in the browser; by default yes, except in a notebook, which displays an
         offline page instead.
 
