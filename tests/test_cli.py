@@ -53,6 +53,17 @@ def test_energies_that_overflow_are_told_without_warnings_of_numpy(call):
         assert not re.search("encountered|divide", err)
 
 
+def test_the_change_of_energy_is_relative_to_what_the_motion_exchanges(call, tmp_path):
+    start = "simulate double_pendulum --q0 shoulder=1 --duration 0.5 --step 0.02 --out a.nc"
+    status, out, _ = call(*start.split())
+    run = zw.open_run(tmp_path / "a.nc").isel(world=0)
+    change = abs(run.energy - run.energy[0]).max().item()
+    exchanged = max(run.kinetic_energy.max().item(), np.ptp(run.potential_energy.values))
+    told = " ".join(out.split())
+    assert status == 0 and f"changes by at most {change:.3g} J" in told
+    assert f"at most {change / exchanged:.2g} of the largest kinetic energy or range of potential" in told
+
+
 NEED_VALUES = {
     "simulate": [], "linearize": [], "export": ["out.wasm", "--function", "momentum"],
     "convert": ["out.xml"], "bench": ["--worlds", "4"], "view": ["--html", "out.html"],
@@ -294,12 +305,15 @@ def test_check_fails_only_for_notes_that_affect_the_motion(call, tmp_path):
         ("ik furuta --frame nose --position 0 0 1", "nose"),
         ("demo here --worlds 0", "--worlds is 0; give a whole number from 1"),
         ("demo here --worlds -2", "--worlds is -2; give a whole number from 1"),
+        ("demo arm.json", "the folder 'arm.json' cannot be made: it is a file"),
+        ("identify furuta one.csv", "one.csv: time has 1 sample; give at least 20"),
     ],
 )
 def test_errors_are_one_message_with_status_1(call, tmp_path, arguments, named):
     text = furuta().to_json().replace("zwang 2", "zwang 0")
     (tmp_path / "arm.json").write_text(text)
     (tmp_path / "arm.zarr").write_text(text)
+    (tmp_path / "one.csv").write_text("time,q_theta,q_alpha,tau_theta,tau_alpha\n0,0,0,0,0\n")
     for folder in ("folder.nc", "folder.png"):
         (tmp_path / folder).mkdir()
     status, _, err = call(*arguments.split())

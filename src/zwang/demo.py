@@ -13,6 +13,7 @@ import xarray as xr
 from rich.console import Console
 
 from zwang.api.runs.simulate import simulate
+from zwang.errors import WriteError
 from zwang.kinematics.poses import frame_pose
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.samples import FURUTA, four_bar, furuta
@@ -36,6 +37,7 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
     files to `folder`.
     """
     began = time.perf_counter()
+    _make_folder(folder)
     pendulum = furuta()
     out.print(
         "[bold]1. A mechanism with symbols[/]: Furuta's pendulum, "
@@ -55,7 +57,6 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
     out.print("[bold]4. Checks of accuracy:[/]")
     for line in conservation_report(run):
         out.print(line)
-    folder.mkdir(parents=True, exist_ok=True)
     page, picture, recording = (folder / f"furuta.{suffix}" for suffix in ("html", "png", "nc"))
     save_html(run, page, worlds=PAGE_WORLDS)
     plot(run, picture)
@@ -68,6 +69,17 @@ def demonstrate(folder: Path, worlds: int, out: Console) -> None:
         f"\nThe demonstration took {time.perf_counter() - began:.1f} s. "
         "Next: zwang simulate four_bar --duration 5 --html four_bar.html"
     )
+
+
+def _make_folder(folder: Path) -> None:
+    """Raises WriteError, before anything is computed, where there cannot be the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror
+        raise WriteError(
+            f"the folder {str(folder)!r} cannot be made: {reason}; give another folder"
+        ) from error
 
 
 def randomised(pendulum: Mechanism, worlds: int, *, duration: float, step: float, record: int) -> xr.Dataset:
@@ -115,8 +127,8 @@ def conservation_report(run: xr.Dataset) -> list[str]:
         f"{int(run['status'].sum())} worlds stopped early.",
         f"   Energy balance: energy change and work differ by at most {imbalance:.1e} of the kinetic energy "
         f"({BALANCE_WORLDS} worlds, 1 s).",
-        f"   Energy conservation: without friction and motor torque, the energy changes by {drift:.1e} "
-        f"(relative, {DURATION:g} s).",
+        f"   Energy conservation: without friction and motor torque, the energy changes by {drift:.1e} of "
+        f"the largest kinetic energy or range of potential energy ({DURATION:g} s).",
         f"   Hard constraints: the loop of a four-bar linkage stays closed within {violation:.1e} m (2 s).",
     ]
 

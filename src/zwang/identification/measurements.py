@@ -214,7 +214,8 @@ def _finite(value: Any, shape: tuple[int | None, ...], name: str, columns: Seque
         text = ", ".join("samples" if size is None else str(size) for size in shape)
         raise ShapeError(f"{name} must have the shape ({text}); its shape is {x.shape}")
     if len(x) < LEAST_SAMPLES:
-        raise StateError(f"{name} has {len(x)} samples; give at least {LEAST_SAMPLES}, better thousands")
+        count = f"{len(x)} sample{'s' * (len(x) != 1)}"
+        raise StateError(f"{name} has {count}; give at least {LEAST_SAMPLES}, better thousands")
     check_finite(x, name, columns)
     return x
 

@@ -50,7 +50,7 @@ def read_csv(
     """
     m, path = numeric_mechanism(mechanism), Path(path)
     wanted = {"q": m.coordinate_names, "tau": m.speed_names, "v": m.speed_names, "a": m.speed_names}
-    ignored = {ignore} if isinstance(ignore, str) else set(ignore)
+    ignored = set(ignore)
     columns = column_names(path)
     check_ignored(ignored, columns, str(path))
     ignored |= {f"q_{name}" for name in fixed or ()}
@@ -75,8 +75,13 @@ def read_csv(
             values[kind] = rows[:, [at[column] for column in columns]]
     if "time" not in at:
         raise LoadError(f"{path}: there is no column 'time'; its columns are {', '.join(header)}")
-    return measurements(m, rows[:, at["time"]], values["q"], values["tau"], v=values.get("v"),
-                        a=values.get("a"), cutoff=cutoff, delay=delay, check_units=check_units)  # fmt: skip
+    try:
+        return measurements(
+            m, rows[:, at["time"]], values["q"], values["tau"], v=values.get("v"), a=values.get("a"),
+            cutoff=cutoff, delay=delay, check_units=check_units,
+        )  # fmt: skip
+    except StateError as error:
+        raise StateError(f"{path}: {error}") from error
 
 
 def column_names(path: Path) -> list[str]:

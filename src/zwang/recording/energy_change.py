@@ -14,8 +14,8 @@ def energy_change(run: xr.Dataset) -> np.ndarray:
 
 
 def energy_drift(run: xr.Dataset) -> np.ndarray:
-    """The relative energy change (worlds, times): E(t) - E(0), over the largest kinetic energy or range of
-    potential energy; NaN where an energy is not finite.
+    """The relative energy change (worlds, times): E(t) - E(0), over the largest kinetic energy or the range
+    of potential energy of the world, whichever is larger; NaN where an energy is not finite.
     """
     kinetic, potential = _finite(run, "kinetic_energy"), _finite(run, "potential_energy")
     with np.errstate(all="ignore"):
@@ -25,16 +25,16 @@ def energy_drift(run: xr.Dataset) -> np.ndarray:
 
 
 def energy_summary(run: xr.Dataset) -> str:
-    """The mean initial energy, its largest absolute and relative change, and in how many worlds it overflows,
-    as text.
+    """The mean initial energy, the largest change, also relative to the energy that the motion exchanges, and
+    in how many worlds it overflows, as text.
     """
     energy = run["energy"].transpose("world", "time").values
     change, relative = (float(_largest(f(run))) for f in (energy_change, energy_drift))
     initial = energy[:, 0][np.isfinite(energy[:, 0])]
     mean = " on average" if len(energy) > 1 else ""
     text = (
-        f"{initial.mean():.6g} J initially{mean}, changes by at most {change:.3g} J (relative change "
-        f"{relative:.2g})"
+        f"{initial.mean():.6g} J initially{mean}, changes by at most {change:.3g} J, at most {relative:.2g} "
+        "of the largest kinetic energy or range of potential energy"
         if initial.size
         else ""
     )
