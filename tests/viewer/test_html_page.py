@@ -7,12 +7,14 @@ import hashlib
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation, Slerp
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
 from tests.viewer.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
-from zwang.errors import ParameterError, ShapeError, UnknownNameError
+from zwang.errors import ParameterError, ShapeError, SimulationWarning, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
+from zwang.viewer import motion_samples
 from zwang.viewer.html_page import page_html
 
 
@@ -140,6 +142,53 @@ def test_a_long_motion_is_thinned_and_a_short_one_is_not():
     assert scene_in(page_html(run))["run"]["times"]["count"] == 4
     slow = zw.simulate(double_pendulum(), [1, 0], duration=0.5, step=0.1)
     assert scene_in(page_html(slow))["run"]["times"]["count"] == 6
+
+
+def test_samples_are_denser_where_the_motion_between_them_would_differ():
+    """A body turns by 5 rad in a sixtieth of a second; arcs between samples pass the recorded rotations."""
+    body = zw.Body("b", zw.Free("f"), mass=1, inertia=(0.1, 0.1, 0.1))
+    m = zw.Mechanism(bodies=[body], gravity=(0, 0, 0))
+    run = zw.simulate(m, v0=[0.1, 0, 0, 0, 0, 300.0], duration=0.1, step=0.001, compiled=False)
+    scene = scene_in(page_html(run))
+    times, recorded = array(scene, scene["run"]["times"]), run.q.values[0]
+    q = array(scene, scene["run"]["q"]).reshape(len(times), 7)
+    arcs = Slerp(times, Rotation.from_quat(q[:, [4, 5, 6, 3]]))(run.time.values)
+    away = arcs.inv() * Rotation.from_quat(recorded[:, [4, 5, 6, 3]])
+    assert np.abs(away.magnitude()).max() < 0.02 and 20 < len(times) < 50
+
+
+def test_a_long_motion_keeps_60_samples_per_second():
+    run = zw.simulate(double_pendulum(), [0.1, 0], duration=150, step=0.01, integrator="rk4")
+    times = array(scene := scene_in(page_html(run)), scene["run"]["times"])
+    assert len(times) == 9001 and scene["run"]["note"] is None
+    np.testing.assert_array_equal(np.isin(times, run.time), True)  # in double precision
+
+
+def test_a_page_that_is_too_large_says_how_well_it_shows_the_motion(monkeypatch):
+    """The error is that of linear interpolation by NumPy."""
+    run = zw.simulate(double_pendulum(), [[2, 0], [1, 0]], duration=10, step=0.01, integrator="rk4")
+    monkeypatch.setattr(motion_samples, "MAXIMUM_BYTES", 40 * (8 + 2 * 4 * 5))  # 40 samples of 2 worlds
+    with pytest.warns(SimulationWarning, match=r"keeps 4 samples per second.*run.sel\(time=slice") as found:
+        scene = scene_in(page_html(run))
+    times = array(scene, scene["run"]["times"])
+    q = array(scene, scene["run"]["q"]).reshape(2, 40, 2)
+    shown = np.array([[np.interp(run.time, times, x) for x in world.T] for world in q])
+    error = np.abs(shown - run.q.values.swapaxes(1, 2)).max()
+    assert f"by up to {error:.2g} rad" in str(found[0].message) == scene["run"]["note"]
+
+
+def test_a_world_that_stopped_is_shown_where_it_stopped():
+    run = zw.simulate(double_pendulum(), [1.0, 0], duration=1, step=0.001)
+    run["q"][0, 555:] = np.nan
+    scene = scene_in(page_html(run))
+    q = array(scene, scene["run"]["q"]).reshape(-1, 2)
+    last = q[np.isfinite(q).all(axis=1)][-1]
+    np.testing.assert_allclose(last, run.q.values[0, 554], atol=0.005)
+
+
+def test_a_single_name_is_accepted_for_traces(tmp_path):
+    zw.save_html(double_pendulum(), tmp_path / "a.html", traces="lower")
+    assert scene_in((tmp_path / "a.html").read_text())["traces"] == ["lower"]
 
 
 def test_a_page_needs_no_names_of_version_0_1_and_shows_samples_in_the_order_of_time():

@@ -13,7 +13,9 @@ from scipy.spatial.transform import Rotation
 import zwang as zw
 from tests.mechanisms import random_mechanism
 from tests.viewer.scenes import shapes
+from zwang.errors import SimulationWarning
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
+from zwang.viewer import motion_samples
 
 pytest.importorskip("viser")
 
@@ -71,6 +73,14 @@ def test_up_is_against_gravity_and_a_level_plane_is_the_ground(show):
     assert page.scene.floor == 0.0 and not [n for n in page.scene._nodes if n.part.link < 0]
     page = show(double_pendulum().replace(gravity=(0, -9.81, 0)))
     np.testing.assert_allclose(page.scene.root @ (0, -9.81, 0), (0, 0, -9.81))
+
+
+def test_a_motion_that_is_shown_inexactly_has_a_note(show, monkeypatch):
+    run = zw.simulate(double_pendulum(), [2, 0], duration=2, step=0.01, compiled=False)
+    monkeypatch.setattr(motion_samples, "MAXIMUM_BYTES", 300)
+    with pytest.warns(SimulationWarning, match="samples per second") as found:
+        page = show(run)
+    assert page.panel.note.content == str(found[0].message)
 
 
 def test_worlds_are_apart_or_overlaid_with_the_selected_one_opaque(show):

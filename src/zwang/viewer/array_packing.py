@@ -11,6 +11,9 @@ import numpy as np
 QUANTISATION_STEPS = 65535  # per edge of a mesh's bounding box: vertices are stored as 16-bit integers
 
 
+NUMBER_BYTES, TIME_BYTES = 4, 8  # size of a stored number, and of a stored time
+
+
 class ArrayPack:
     """A byte buffer of concatenated arrays; each array is described by its type, byte offset and number of
     elements.
@@ -25,7 +28,7 @@ class ArrayPack:
         data = np.ascontiguousarray(values, dtype=kind)
         found = {"type": kind[1:], "at": self._length, "count": int(data.size)}
         text = data.tobytes()
-        self._parts.append(text + b"\0" * (-len(text) % 4))
+        self._parts.append(text + b"\0" * (-len(text) % 8))
         self._length += len(self._parts[-1])
         return found
 
@@ -37,7 +40,8 @@ class ArrayPack:
 def pack_arrays(scene: dict[str, Any]) -> dict[str, Any]:
     """The scene with its arrays moved to the text `pack`.
 
-    Numbers are stored in single precision, bytes as bytes; mesh vertices are quantised to 16 bits.
+    Numbers are stored in single precision and bytes as bytes; mesh vertices are quantised to 16 bits. Times
+    are stored in double precision, as samples of a long recording are closer than single precision resolves.
     """
     pack = ArrayPack()
     meshes = [_pack_mesh(mesh, pack) for mesh in scene["meshes"]]
@@ -48,9 +52,12 @@ def pack_arrays(scene: dict[str, Any]) -> dict[str, Any]:
 def _without_arrays(value: Any, pack: ArrayPack) -> Any:
     """The value with each array replaced by its description in the pack."""
     if isinstance(value, np.ndarray):
-        return pack.put(value, "|u1" if value.dtype == np.uint8 else "<f4")
+        return pack.put(value, "|u1" if value.dtype == np.uint8 else f"<f{NUMBER_BYTES}")
     if isinstance(value, dict):
-        return {name: _without_arrays(part, pack) for name, part in value.items()}
+        return {
+            name: pack.put(part, f"<f{TIME_BYTES}") if name == "times" else _without_arrays(part, pack)
+            for name, part in value.items()
+        }
     return [_without_arrays(part, pack) for part in value] if isinstance(value, list) else value
 
 

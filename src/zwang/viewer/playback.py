@@ -28,8 +28,8 @@ class Playback:
         self.mechanisms, self.run = mechanisms, run
         self.manual_configurations: dict[int, np.ndarray] = {}
         self.times = np.zeros(1) if run is None else np.asarray(run["times"], dtype=float)
-        self._balls = [link.q.start for link in mechanisms[0].tree.links if link.joint.kind == "ball"]
-        self._held = [] if run is None else [_held_samples(q) for q in run["q"]]
+        self._balls = ball_coordinates(mechanisms[0])
+        self._held = [] if run is None else [held_samples(q) for q in run["q"]]
 
     @property
     def start(self) -> float:
@@ -56,11 +56,9 @@ class Playback:
         held = self._held[world]
         if len(held) < 2 or held[k] != k or held[k + 1] != k + 1:
             return self.run["q"][world, held[k + (share >= 1)]]
-        a, b = self.run["q"][world, k], self.run["q"][world, k + 1].copy()
-        for i in self._balls:
-            if a[i : i + 4] @ b[i : i + 4] < 0:
-                b[i : i + 4] *= -1
-        return np.asarray(normalized_configuration(m.tree, a + share * (b - a)), dtype=float)
+        a, b = self.run["q"][world, k : k + 2]
+        q = interpolated_configuration(a, b, share, self._balls)
+        return np.asarray(normalized_configuration(m.tree, q), dtype=float)
 
     def poses(self, world: int, t: float) -> Poses:
         """The link poses of a world at the time t [s]."""
@@ -97,7 +95,25 @@ class Playback:
         return k, float(np.clip((t - self.times[k]) / (self.times[k + 1] - self.times[k]), 0, 1))
 
 
-def _held_samples(q: np.ndarray) -> np.ndarray:
+def ball_coordinates(m: Mechanism) -> list[int]:
+    """The index in q of the first coordinate of each quaternion."""
+    return [link.q.start for link in m.tree.links if link.joint.kind == "ball"]
+
+
+def interpolated_configuration(a: np.ndarray, b: np.ndarray, share: Any, balls: list[int]) -> np.ndarray:
+    """a + share (b - a) of samples a and b (..., nq), with quaternions along the shorter arc, not normalised.
+
+    share: the elapsed fraction of the interval, of a shape that broadcasts with a. balls: the index of the
+    first coordinate of each quaternion.
+    """
+    signs = np.ones_like(b)
+    for i in balls:
+        same = np.sum(a[..., i : i + 4] * b[..., i : i + 4], axis=-1, keepdims=True) >= 0
+        signs[..., i : i + 4] = np.where(same, 1.0, -1.0)
+    return a + share * (signs * b - a)
+
+
+def held_samples(q: np.ndarray) -> np.ndarray:
     """For each sample of q (times, nq) the last one up to it that is finite, or the first finite one.
 
     A world that stopped has NaN afterwards; of recordings that were joined in time also in between.

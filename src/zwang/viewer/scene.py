@@ -8,6 +8,7 @@ rows, then the origin.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,15 +16,16 @@ import numpy as np
 import xarray as xr
 
 from zwang.api.arguments import validation
-from zwang.errors import ShapeError
+from zwang.errors import ShapeError, SimulationWarning
 from zwang.mechanism.geometry import Geometry, HeightField, Mesh, Plane
 from zwang.mechanism.mechanism import JointIndex, Mechanism
 from zwang.mechanism.tree import Placement
 from zwang.recording.dataset import coordinate_units, mechanism_of, with_current_names
 from zwang.recording.mechanism_order import in_mechanism_order, parameters_of
+from zwang.viewer.array_packing import NUMBER_BYTES, TIME_BYTES
+from zwang.viewer.motion_samples import motion_samples
 from zwang.viewer.stick_figures import extent, lines, sticks
 
-SAMPLES_PER_SECOND, MAXIMUM_SAMPLES = 60, 6000  # samples of a motion, between which the page interpolates
 LAST_VISIBLE_GROUP = (
     2  # like MuJoCo's viewer, show the groups 0 to 2; models usually have their collision shapes in group 3
 )
@@ -74,9 +76,7 @@ def scene_data_of(what: SceneContent) -> dict[str, Any]:
         "meshes": [mesh for _, mesh in meshes.values()],
         "traces": list(what.traces),
         "root": _rotation_to_z_up(different[0]),
-        "run": None
-        if what.run is None
-        else _recorded_motion(what.run, _force_scale(different[0], models[0]["extent"])),
+        "run": None if what.run is None else _recorded_motion(what.run, different[0], models[0]["extent"]),
     }
     if what.run is not None:
         for world, label in zip(scene["worlds"], what.run["world"].values, strict=True):
@@ -111,29 +111,34 @@ def _mechanisms(run: xr.Dataset) -> list[Mechanism]:
     ]
 
 
-def _recorded_motion(run: xr.Dataset, force_scale: float) -> dict[str, Any]:
-    """q, energies and forces (worlds, times, ...), in the order of time, thinned to 60 samples per second."""
+def _recorded_motion(run: xr.Dataset, m: Mechanism, extent: float) -> dict[str, Any]:
+    """q, energies and forces (worlds, times, ...) in the order of time, at the samples that represent the
+    motion, and a sentence about what they do not represent. Raises ShapeError; warns with that sentence.
+    """
     if np.any(np.diff(run["time"].values) < 0):
         run = run.sortby("time")
-    times = run["time"].values.astype(float)
-    frames = int(
-        min(len(times), MAXIMUM_SAMPLES, max(2, np.ceil(SAMPLES_PER_SECOND * (times[-1] - times[0])) + 1))
-    )
-    thin = run.isel(time=np.unique(np.linspace(0, len(times) - 1, frames).round().astype(int)))
+    energies = {
+        label: name
+        for label, name in (
+            ("kinetic", "kinetic_energy"),
+            ("potential", "potential_energy"),
+            ("total", "energy"),
+        )
+        if name in run
+    }
+    forces = {"force", "force_position"} <= set(run.data_vars)
+    numbers = run.sizes["coordinate"] + len(energies) + forces * 6 * run.sizes.get("point_force", 0)
+    samples = motion_samples(run, m, extent, NUMBER_BYTES * run.sizes["world"] * numbers + TIME_BYTES)
+    if samples.warning:
+        warnings.warn(samples.warning, SimulationWarning, stacklevel=6)
+    kept = run.isel(time=samples.indices)
     return {
-        "times": thin["time"].values,
-        "q": thin["q"].values,
-        "energies": {
-            label: thin[name].transpose("world", "time").values
-            for label, name in (
-                ("kinetic", "kinetic_energy"),
-                ("potential", "potential_energy"),
-                ("total", "energy"),
-            )
-            if name in thin
-        },
+        "times": kept["time"].values.astype(float),
+        "q": kept["q"].values,
+        "energies": {label: kept[name].transpose("world", "time").values for label, name in energies.items()},
         "stopped": _termination_times(run),
-        "forces": _forces(thin, force_scale) if {"force", "force_position"} <= set(run.data_vars) else None,
+        "forces": _forces(kept, _force_scale(m, extent)) if forces else None,
+        "note": samples.warning,
     }
 
 

@@ -110,6 +110,8 @@ class ControlPanel:
                 "t [s]", start, max(end, start + 1e-9), max(end - start, 1e-9) / SLIDER_STEPS, start
             )
             speed = self.gui.add_dropdown("playback speed", tuple(SPEEDS), initial_value="1x")
+            note = self.scene_data["run"]["note"]
+            self.note = self.gui.add_markdown(note) if note else None
         self._on_click(self._play, lambda: self.player.play(not self.player.playing))
         self._on_user_change(self._bar, self.player.seek)
         self._on_user_change(speed, lambda value: setattr(self.player, "speed", SPEEDS[value]))

@@ -214,6 +214,7 @@ class Page {
     $("play").onclick = () => this.play(!this.playing);
     this.play(false);
     $("charts").hidden = false;
+    if (this.data.run.note) $("charts").append(element("p", this.data.run.note, "note"));
     const seek = (part) => this.seek(this.playback.start + part * (this.playback.end - this.playback.start));
     this.plots = {
       energy: new Chart($("charts"), "energy [J]", seek),
@@ -297,10 +298,11 @@ class Page {
     // the range of a coordinate without limits, extended to the recorded values
     const found = { ...part };
     const all = this.playback ? this.data.worlds.map((_, w) => this.playback.series(w, part.q)) : [];
-    for (const x of all.flatMap((s) => [...s])) {
-      if (x < found.low) found.low = x;
-      if (x > found.high) found.high = x;
-    }
+    for (const series of all)
+      for (const x of series) {
+        if (x < found.low) found.low = x;
+        if (x > found.high) found.high = x;
+      }
     return found;
   }
 

@@ -1,7 +1,7 @@
 // Arrays from bytes, the recorded motion q(t), and forward kinematics.
 // A pose is 12 numbers: the rotation by rows, then the origin.
 
-const TYPES = { f4: Float32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
+const TYPES = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
 const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
 
 async function unpack(text) {
