@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
+import sympy as sp
+import xarray as xr
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
@@ -109,3 +111,15 @@ def shapes() -> zw.Mechanism:
         geometry=geometry,
     )
     return zw.Mechanism("shapes", [body], geometry=[zw.Plane()])  # fmt: skip
+
+
+def two_floors() -> xr.Dataset:
+    """A recording of three worlds with different masses, each above two planes, at the heights 0 and -0.5."""
+    mass = sp.Symbol("mass", positive=True)
+    ball = zw.Body("ball", zw.Prismatic("z", axis=(0, 0, 1)), mass=mass, geometry=[zw.Sphere(0.2)])
+    m = zw.Mechanism(
+        "two floors", [ball], geometry=[zw.Plane(), zw.Plane(position=(0, 0, -0.5))], gravity=(0, 0, -9.81)
+    )
+    return zw.simulate(
+        m, {"z": 1.0}, duration=0.02, step=0.01, params={"mass": [1.0, 2.0, 3.0]}, compiled=False
+    )

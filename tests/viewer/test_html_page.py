@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +14,10 @@ from scipy.spatial.transform import Rotation, Slerp
 
 import zwang as zw
 from tests.mechanisms import random_mechanism, random_quaternion
-from tests.viewer.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes
+from tests.viewer.scenes import HOSTILE, Elements, array, link_poses, pose, scene_in, shapes, two_floors
 from zwang.errors import ParameterError, ShapeError, SimulationWarning, UnknownNameError
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
-from zwang.viewer import motion_samples
+from zwang.viewer import html_page, motion_samples
 from zwang.viewer.html_page import page_html
 
 
@@ -184,6 +187,32 @@ def test_a_world_that_stopped_is_shown_where_it_stopped():
     q = array(scene, scene["run"]["q"]).reshape(-1, 2)
     last = q[np.isfinite(q).all(axis=1)][-1]
     np.testing.assert_allclose(last, run.q.values[0, 554], atol=0.005)
+
+
+DRAWN_PLANES = """
+import fs from "node:fs";
+const read = (name) => fs.readFileSync(`${process.argv[2]}/${name}`, "utf8");
+const names = ["playback.js", "shapes.js", "charts.js", "camera.js", "scene.js"];
+(0, eval)(names.map(read).join("\\n") + "\\nglobalThis.Scene = Scene; globalThis.unpack = unpack;");
+const data = JSON.parse(fs.readFileSync(0, "utf8"));
+const renderer = { geometry: (key) => ({ key, bounds: { low: [-1, -1, -1], high: [1, 1, 1] } }) };
+const scene = new Scene(data, await unpack(data.pack), renderer);
+const heights = scene.items(0, 0, {}).filter((item) => item.shadowless).map((item) => item.pose[11]);
+console.log(JSON.stringify([scene.floor, heights]));
+"""
+
+
+@pytest.mark.needs("node")
+def test_the_ground_replaces_the_planes_of_all_worlds_at_its_height(tmp_path):
+    """Worlds with different parameters have their own models; a lower plane is drawn for each of them."""
+    (tmp_path / "planes.mjs").write_text(DRAWN_PLANES)
+    scene = scene_in(page_html(two_floors()))
+    web = Path(html_page.__file__).parent / "web"
+    done = subprocess.run(
+        ["node", "planes.mjs", web], cwd=tmp_path, input=json.dumps(scene), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [0, [-0.5] * 3] and len(scene["models"]) == 3
 
 
 def test_a_single_name_is_accepted_for_traces(tmp_path):

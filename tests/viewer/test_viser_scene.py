@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from tests.mechanisms import random_mechanism
-from tests.viewer.scenes import shapes
+from tests.viewer.scenes import shapes, two_floors
 from zwang.errors import SimulationWarning
 from zwang.mechanism.samples import double_pendulum, four_bar, furuta
 from zwang.viewer import motion_samples
@@ -73,6 +73,13 @@ def test_up_is_against_gravity_and_a_level_plane_is_the_ground(show):
     assert page.scene.floor == 0.0 and not [n for n in page.scene._nodes if n.part.link < 0]
     page = show(double_pendulum().replace(gravity=(0, -9.81, 0)))
     np.testing.assert_allclose(page.scene.root @ (0, -9.81, 0), (0, 0, -9.81))
+
+
+def test_the_ground_replaces_the_planes_of_all_worlds_at_its_height(show):
+    """Worlds with different parameters have their own models; a lower plane is drawn for each of them."""
+    page = show(two_floors())
+    planes = [node for node in page.scene._nodes if node.part.link < 0]
+    assert page.scene.floor == 0.0 and [node.part.vertices[0, 2] for node in planes] == [-0.5] * 3
 
 
 def test_a_motion_that_is_shown_inexactly_has_a_note(show, monkeypatch):

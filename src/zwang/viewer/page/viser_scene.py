@@ -22,6 +22,7 @@ PLANE_RADIUS = 4.0  # radius of a plane other than the ground, relative to the m
 WORLD_SPACING = 1.12  # distance between worlds, relative to the range of their motion
 RANGE_SAMPLES, FEW_SAMPLES = 24, 4  # numbers of samples from which the range of a motion is determined
 LEVEL_COSINE = 0.999  # a plane is horizontal if the cosine of its inclination exceeds this
+SAME_HEIGHT = 1e-4  # a plane is at the height of the ground within this, relative to the mechanism's size
 FIELD_OF_VIEW, AZIMUTH, ELEVATION = 0.7, -1.05, 0.3  # of the initial camera [rad]
 MAXIMUM_EXTENT = (
     3.0  # a motion that ranges further, relative to the usual extent, does not determine the camera
@@ -37,7 +38,7 @@ class ViserScene:
         self.models = [scene_data["models"][world["model"]] for world in scene_data["worlds"]]
         self.extent = max(float(model["extent"]) for model in scene_data["models"])
         self.offsets = np.zeros((len(self.models), 3))
-        self.floor, self._ground_plane = self._ground()
+        self.floor = next((z for _, z in self._horizontal_planes(self.models[0])), None)
         self._parts = self._surfaces()
         low, high = self.range([0], RANGE_SAMPLES)
         self._spacing = WORLD_SPACING * max(
@@ -129,22 +130,22 @@ class ViserScene:
         found = []
         for k, model in enumerate(self.scene_data["models"]):
             here = [w for w, world in enumerate(self.scene_data["worlds"]) if world["model"] == k]
-            seen = {**model, "shapes": [s for s in model["shapes"] if s is not self._ground_plane]}
+            ground = [s for s, z in self._horizontal_planes(model) if self._is_ground(z)]
+            seen = {**model, "shapes": [s for s in model["shapes"] if not any(s is g for g in ground)]}
             found += [
                 (part, here) for part in surfaces(seen, self.scene_data["meshes"], PLANE_RADIUS * self.extent)
             ]
         return found
 
-    def _ground(self) -> tuple[float | None, Any]:
-        """The height of the first horizontal plane of the world, which the grid replaces, and its shape; or
-        (None, None).
-        """
-        for shape in self.models[0]["shapes"]:
-            if shape["kind"] == "plane" and shape["link"] < 0:
-                pose = np.array(shape["pose"])
-                if (self.root @ pose[:9].reshape(3, 3))[2, 2] > LEVEL_COSINE:
-                    return float((self.root @ pose[9:])[2]), shape
-        return None, None
+    def _horizontal_planes(self, model: dict[str, Any]) -> list[tuple[dict[str, Any], float]]:
+        """The horizontal planes of the world, each with its height [m]; the first one is the ground."""
+        planes = [s for s in model["shapes"] if s["kind"] == "plane" and s["link"] < 0]
+        up = self.root[2]
+        return [(s, float(up @ s["pose"][9:])) for s in planes if up @ s["pose"][2:9:3] > LEVEL_COSINE]
+
+    def _is_ground(self, height: float) -> bool:
+        """Whether a horizontal plane is at the height of the ground; the grid replaces it."""
+        return self.floor is not None and abs(height - self.floor) <= SAME_HEIGHT * self.extent
 
     def _add_grid(self) -> None:
         power = 10 ** np.floor(np.log10(self.extent / 4))

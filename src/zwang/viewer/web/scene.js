@@ -9,6 +9,10 @@ const GHOST = 0.3,
   ];
 const FORCES = { contact: [0.84, 0.33, 0.16, 1], constraint: [0.54, 0.33, 0.7, 1] },
   LONGEST = 1.5;
+// a plane is horizontal if the cosine of its inclination exceeds this, and at the height of the ground within
+// this part of the mechanism's size
+const LEVEL_COSINE = 0.999,
+  SAME_HEIGHT = 1e-4;
 const MARK = [0.93, 0.72, 0.13, 1],
   LINE = { spring: [0.45, 0.5, 0.56, 1], rod: [0.3, 0.33, 0.37, 1], tendon: [0.72, 0.3, 0.27, 1] };
 
@@ -41,11 +45,20 @@ class Scene {
   }
 
   placeGround(range) {
-    // the ground is a horizontal plane of the world, or lies below the whole motion if there is none
-    const planes = this.models[0].shapes.filter((s) => s.kind === "plane" && s.link < 0);
-    const level = planes.map((s) => compose(this.root, s.pose)).find((p) => p[8] > 0.999);
-    this.floor = level ? level[11] : Math.min(range.low[2], 0) - 0.02 * this.extent;
-    this.level = planes.find((s) => compose(this.root, s.pose)[8] > 0.999) || null;
+    // the ground is a horizontal plane of the world, or lies below the whole motion if there is none; it
+    // replaces the horizontal planes of all models at its height
+    const level = (model) =>
+      model.shapes.filter(
+        (s) => s.kind === "plane" && s.link < 0 && compose(this.root, s.pose)[8] > LEVEL_COSINE,
+      );
+    const height = (s) => compose(this.root, s.pose)[11],
+      [first] = level(this.models[0]);
+    this.floor = first ? height(first) : Math.min(range.low[2], 0) - 0.02 * this.extent;
+    this.ground = new Set(
+      this.data.models
+        .flatMap(level)
+        .filter((s) => Math.abs(height(s) - this.floor) <= SAME_HEIGHT * this.extent),
+    );
     this.cell = niceStep(this.extent, 4);
   }
 
@@ -118,7 +131,7 @@ class Scene {
       const poses = this.poses(w, t),
         ghost = this.overlay && w !== chosen ? GHOST : 1;
       for (const s of model.shapes) {
-        if (s === this.level || (s.hidden && !shown.shapes)) continue;
+        if (this.ground.has(s) || (s.hidden && !shown.shapes)) continue;
         const alpha =
           s.color[3] *
           ghost *
