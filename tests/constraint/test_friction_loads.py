@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.spatial.transform import Rotation
 
 import zwang as zw
 from zwang.constraint.coulomb_friction import FrictionLaws, FrictionResponse, SlidingModes, solve_loads
 from zwang.constraint.rows import no_rows, rows_of_kind
 from zwang.errors import NonIdealForceError
+
+G = 9.81
 
 
 @pytest.mark.parametrize(("contacts", "noise"), [(True, 1e-7), (False, 1e-9)])
@@ -49,3 +53,78 @@ def test_a_controlled_force_loads_a_bearing_as_in_a_simulation():
     run = zw.simulate(m, q, v, control={"pull": 40.0}, duration=h, step=h, progress=False)
     found = zw.constrained_dynamics(m, q, v, control={"pull": 40.0}).acceleration
     np.testing.assert_allclose(found, (run.v.values[0, -1] - v) / h, rtol=1e-5)
+
+
+MU, SLIDER = 0.3, 0.4  # coefficient of friction, and mass [kg]
+
+
+def engine(R, base="fixed", friction=True):
+    """A slider-crank in the x-z plane of a frame with dry friction in its slide, turned by R with gravity."""
+    turned = tuple(map(tuple, R))
+    joint = zw.Fixed() if base == "fixed" else zw.Free("base")
+    crank, rod = (zw.Revolute(name, axis=(0, 1, 0)) for name in ("crank", "rod"))
+    bodies = [
+        zw.Body("frame", joint, mass=5, inertia=(1, 1, 1), orientation=turned),
+        zw.Body("crank", crank, "frame", mass=0.5, com=(0.05, 0, 0), inertia=(0.002,) * 3),
+        zw.Body("rod", rod, "crank", (0.1, 0, 0), mass=0.3, com=(0.15, 0, 0), inertia=(0.003,) * 3),
+        zw.Body("slider", zw.Prismatic("slide", axis=(1, 0, 0)), "frame", mass=SLIDER),
+    ]
+    loops = [zw.Connect("wrist", ("rod", (0.3, 0, 0)), ("slider", (0, 0, 0)))]
+    loops += [zw.CoulombFriction("dry", MU, joint="slide")] if friction else []
+    loops += [zw.Weld("clamp", "world", "frame", orientation=turned)] if base == "clamped" else []
+    return zw.Mechanism("engine", bodies, gravity=tuple(R @ (0, 0, -G)), constraints=loops)
+
+
+def planar_solution(q, v):
+    """Accelerations, friction and force on the pin of the engine, from its two rows in the plane."""
+    m = engine(np.eye(3), friction=False)
+    rows = zw.constrained_dynamics(m, q, v, np.zeros(3)).rows
+    J, b, M = rows.J[[0, 2]], rows.aref[[0, 2]], zw.mass_matrix(m, q)
+    free = M @ zw.forward_dynamics(m, q, v, np.zeros(3))
+
+    def solved(f):
+        KKT = np.block([[M, -J.T], [J, np.zeros((2, 2))]])
+        x = np.linalg.solve(KKT, np.concatenate([free + np.array([0, 0, f]), b]))
+        return x[:3], x[3:]
+
+    def excess(f):
+        return f - MU * abs(SLIDER * G + solved(f)[1][1])
+
+    f = brentq(excess, 0, 100, xtol=1e-13)
+    return solved(f)[0], f, solved(f)[1]
+
+
+@pytest.mark.parametrize("base", ["fixed", "clamped"])
+@pytest.mark.parametrize("seed", [None, 1, 3])
+def test_friction_under_a_redundant_loop_does_not_depend_on_the_axes_of_its_rows(base, seed):
+    """One row of the pin is redundant: a planar loop has no force across its plane, however it is turned."""
+    R = np.eye(3) if seed is None else Rotation.from_rotvec((1.1, -0.4, 0.7 * seed)).as_matrix()
+    q, v = zw.assemble(engine(np.eye(3), friction=False), [0.5, -0.7, 0.38], speeds={"crank": 5.0},
+                       positions={"crank": 0.5})  # fmt: skip
+    assert v[2] < 0
+    a, f, pin = planar_solution(q, v)
+    m = engine(R, base)
+    q, v = (q, v) if base == "fixed" else (np.r_[m.neutral[:7], q], np.r_[np.zeros(6), v])
+    found = zw.constrained_dynamics(m, q, v, np.zeros(m.nv))
+    np.testing.assert_allclose(found.acceleration[-3:], a, rtol=1e-8)
+    assert found.forces["dry"][0] == pytest.approx(f, rel=1e-8)
+    np.testing.assert_allclose(R.T @ found.forces["wrist"], [pin[0], 0, pin[1]], rtol=1e-7, atol=1e-7)
+    still = zw.constrained_dynamics(engine(R, base, False), q, v, np.r_[np.zeros(m.nv - 1), f])
+    np.testing.assert_allclose(still.forces["wrist"], found.forces["wrist"], rtol=1e-7, atol=1e-7)
+    if seed == 3 and base == "fixed":
+        after = zw.compile(m).step(q, v, np.zeros(m.nv), step=1e-6, integrator="euler")
+        np.testing.assert_allclose((after.v - v)[-3:] / 1e-6, a, rtol=1e-4)
+
+
+def test_friction_in_a_falling_linkage_is_found_where_a_row_consists_of_rounding_errors():
+    """The frame falls with its linkage; across the plane there is no acceleration, and no force."""
+    found = {}
+    for seed in (None, 1):
+        R = np.eye(3) if seed is None else Rotation.from_rotvec((1.1, -0.4, 0.7 * seed)).as_matrix()
+        m = engine(R, "free").replace(gravity=(0, 0, -G))
+        q, v = zw.assemble(engine(np.eye(3), friction=False), [0.5, -0.7, 0.38], speeds={"crank": 5.0},
+                           positions={"crank": 0.5})  # fmt: skip
+        q, v = np.r_[m.neutral[:7], q], np.r_[np.zeros(6), v]
+        found[seed] = zw.constrained_dynamics(m, q, v, np.zeros(m.nv))
+        assert found[seed].converged
+    np.testing.assert_allclose(found[None].acceleration[-3:], found[1].acceleration[-3:], rtol=1e-8)

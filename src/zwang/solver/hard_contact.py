@@ -35,6 +35,7 @@ from zwang.scalar import (
     clip,
     cond,
     empty,
+    equal,
     fori_loop,
     logical_and,
     logical_not,
@@ -71,7 +72,8 @@ class ContactProblem(NamedTuple):
     (capacity, capacity): 1 where a block of G is not zero, else 0. Of each block (capacity,): lower and upper
     bound of the force of its first row, the normal; disc, the slope m if its other rows are tangential rows
     of a cone, or 0 if they are unused; soft, 1 for a soft cone, or 0 for Coulomb's law; None if no cone is
-    soft.
+    soft; first, the number of the first of the adjacent blocks that are rows of the same equality; None if
+    there is no equality.
     """
 
     count: Any
@@ -83,6 +85,7 @@ class ContactProblem(NamedTuple):
     upper: MutableArray
     disc: MutableArray
     soft: MutableArray | None = None
+    first: MutableArray | None = None
 
     @property
     def capacity(self) -> int:
@@ -100,7 +103,9 @@ class ContactProblem(NamedTuple):
         return values
 
     def residual(self, f: MutableArray, c: MutableArray, sizes: MutableArray) -> Any:
-        """The accelerations c = G f + g (n,), and the sum of the absolute terms of each (n,)."""
+        """The accelerations c = G f + g (n,), and the sum of the absolute terms of each (n,); of rows of the
+        same equality the largest one.
+        """
 
         def row(I: Any, carry: Any) -> Any:
             c, sizes = carry
@@ -112,7 +117,23 @@ class ContactProblem(NamedTuple):
             c_I, terms = fori_loop(0, self.count, add, (start, [absolute(x) for x in start]))
             return self.with_block(c, I, c_I), self.with_block(sizes, I, terms)
 
-        return fori_loop(0, self.count, row, (c, sizes))
+        c, sizes = fori_loop(0, self.count, row, (c, sizes))
+        return c, sizes if self.first is None else self._shared(self.first, sizes)
+
+    def _shared(self, first: MutableArray, sizes: MutableArray) -> MutableArray:
+        """The sizes, with the largest one of all rows of the same equality: the accelerations of a row that
+        vanishes but for rounding consist of the rounding errors of the others.
+        """
+
+        def visit(k: Any, carry: Any, choose: Callable[[Any, Any], Any]) -> Any:
+            sizes, before, size = carry
+            own, place = sizes[self.width * k], 1.0 * first[k]
+            size = where(equal(place, before), choose(size, own), own)
+            return sizes.set(self.width * k, size), place, size
+
+        sizes = fori_loop(0, self.count, lambda k, x: visit(k, x, maximum), (sizes, -1.0, 0.0))[0]
+        end = (sizes, -1.0, 0.0)
+        return fori_loop(0, self.count, lambda k, x: visit(k, x, lambda a, b: a), end, reverse=True)[0]
 
     def size(self, sizes: MutableArray, k: Any) -> Any:
         """The largest of the sizes of block k."""
@@ -483,14 +504,18 @@ def _restart(
     return f, p.residual(f, c, empty(sizes.shape[0]))[0]
 
 
-def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactProblem, MutableArray]:
+def scaled_problem(
+    p: ContactProblem, friction: MutableArray, inverse_weight: MutableArray
+) -> tuple[ContactProblem, MutableArray]:
     """The problem of rows in their own units, scaled, and the factors (n,) by which scaled forces are forces.
 
     p: with the lower triangle of any G and with any g, which are overwritten, any `coupled`, and a disc of 1
     or 0. friction (n,): 1 for the first row of a block, the friction coefficient of a tangential row, 0 for
-    an unused row. The factors are D_n and friction_i D_t, with which G has the diagonal 1 for the normal and
-    for the tangential row where it is largest. A normal that hardly moves anything is scaled as if it moved
-    `LEAST_MOBILITY`.
+    an unused row. inverse_weight (capacity,): of blocks that are hard equalities, else 0. The factors are D_n
+    and friction_i D_t, with which G has the diagonal 1 for the normal and for the tangential row where it is
+    largest; for an equality 1 / D_n^2 is its inverse weight. Of redundant equalities the sum of squares of
+    the scaled forces is the least, so that they share their force by these weights. A normal that hardly
+    moves anything is scaled as if it moved `LEAST_MOBILITY`.
     """
     w = p.width
     whole = [(i, j) for i in range(w) for j in range(w)]
@@ -507,7 +532,8 @@ def scaled_problem(p: ContactProblem, friction: MutableArray) -> tuple[ContactPr
         largest: Any = 0.0
         for i in tangents:
             largest = maximum(largest, friction[i] * friction[i] * p.G[i, i])
-        root, root_t = root_of(maximum(p.G[normal, normal], least)), root_of(largest)
+        given, own = inverse_weight[k], maximum(p.G[normal, normal], least)
+        root, root_t = root_of(where(given > 0, given, own)), root_of(largest)
         scale = p.with_block(scale, k, [1 / root, *(friction[i] * (1 / root_t) for i in tangents)])
         disc = disc.set(k, disc[k] * root_t / root)
         return scale, lower.set(k, lower[k] * root), upper.set(k, upper[k] * root), disc

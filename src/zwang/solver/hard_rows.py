@@ -53,6 +53,7 @@ CLOSED = 0.01  # largest normal velocity of a closed contact, with distance / h,
 # Memory for contacts that act at once, as the Delassus matrix grows with its square:
 FEWEST_CONTACTS = 64  # in all, or
 CONTACTS_PER_VELOCITY = 2  # twelve for a free body
+PER_BLOCK = ("lower", "upper", "disc", "soft", "inverse_weight", "first")  # fields of gathered rows
 
 
 class _GatheredRows(NamedTuple):
@@ -61,7 +62,8 @@ class _GatheredRows(NamedTuple):
     count: the number of blocks of this world, and of the arrays' blocks. J (capacity width, nx): by the nv
     velocities and the spatial velocities of links. aref, R, slip, friction, number (capacity width,): of each
     row; slip: -aref without Jdot v of hard cones, else 0; friction as for `scaled_problem`; number among all
-    rows, -1 for unused rows. lower, upper, disc, soft (capacity,): as in `ContactProblem`.
+    rows, -1 for unused rows. lower, upper, disc, soft, first (capacity,): as in `ContactProblem`;
+    inverse_weight: of blocks that are hard equalities, else 0.
     """
 
     count: Any
@@ -75,6 +77,8 @@ class _GatheredRows(NamedTuple):
     upper: MutableArray
     disc: MutableArray
     soft: MutableArray
+    inverse_weight: MutableArray
+    first: MutableArray
 
 
 class _GatheredProblem(NamedTuple):
@@ -160,9 +164,9 @@ def _gathered_problem(problem: GaussProblem, rows: Rows, step: StepForm | None =
     G = delassus_matrix(X, M.reciprocals, count, X.shape[0], width, lambda i: gathered.R[i], coupled)
     p = ContactProblem(
         count, width, G, g, empty((capacity, capacity)), gathered.lower, gathered.upper, gathered.disc,
-        gathered.soft if _any_soft_cone(rows) else None,
+        gathered.soft if _any_soft_cone(rows) else None, gathered.first if _any_equality(rows) else None,
     )  # fmt: skip
-    p, scale = scaled_problem(p, gathered.friction)
+    p, scale = scaled_problem(p, gathered.friction, gathered.inverse_weight)
     return _GatheredProblem(p, gathered, M, X, scale, count * width)
 
 
@@ -170,6 +174,11 @@ def _any_soft_cone(rows: Rows) -> bool:
     """Whether the law of a cone is that of a convex problem."""
     own = any(not rows.hard[cone.start] for cone in rows.cones)
     return own or any("cone" in group.kinds and not group.hard for group in rows.row_groups)
+
+
+def _any_equality(rows: Rows) -> bool:
+    """Whether a row is a hard equality."""
+    return any(hard and kind == "equality" for hard, kind in zip(rows.hard, rows.kinds, strict=True))
 
 
 def _largest_block(rows: Rows) -> int:
@@ -190,7 +199,7 @@ def _gathered_rows(primal: PrimalCost, rows: Rows, width: int, step: StepForm | 
     nx = primal.nv + 6 * len(primal.link_numbers)
     n = capacity * width
     gathered = _GatheredRows(
-        0.0, empty((n, nx)), *(empty(n) for _ in range(5)), *(empty(capacity) for _ in range(4))
+        0.0, empty((n, nx)), *(empty(n) for _ in range(5)), *(empty(capacity) for _ in PER_BLOCK)
     )
 
     def add(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
@@ -198,13 +207,16 @@ def _gathered_rows(primal: PrimalCost, rows: Rows, width: int, step: StepForm | 
 
     def append(block: RowBlock, gathered: _GatheredRows) -> _GatheredRows:
         if block.cone is not None:
-            law = 0.0, np.inf, 1.0, where(1 / block.D[0] > 0, 1.0, 0.0)
+            law = 0.0, np.inf, 1.0, where(1 / block.D[0] > 0, 1.0, 0.0), 0.0, gathered.count
             chosen = list(range(len(block.kinds)))
             return _appended(gathered, block, chosen, law, width, _slip(block, step))
+        start = gathered.count
         for i, kind in enumerate(block.kinds):
             bound = block.bound[i] if kind == "friction" else np.inf
             lower = 0.0 if kind in ("limit", "contact") else -bound
-            gathered = _appended(gathered, block, [i], (lower, bound, 0.0, 0.0), width, [0.0])
+            is_hard_equality = kind == "equality" and block.group.rows.hard
+            own = (block.inverse_weight[i], start) if is_hard_equality else (0.0, gathered.count)
+            gathered = _appended(gathered, block, [i], (lower, bound, 0.0, 0.0, *own), width, [0.0])
         return gathered
 
     return primal.over_active_blocks(add, gathered)
@@ -251,7 +263,7 @@ def _appended(
         for c, column in enumerate(block.columns if used else ()):
             position = (first + j) * nx + 1.0 * column
             J = J.scatter(position, J.gather(position) + own[i, c])
-    for name, x in zip(("lower", "upper", "disc", "soft"), law, strict=True):
+    for name, x in zip(PER_BLOCK, law, strict=True):
         values[name] = values[name].scatter(gathered.count, x)
     return _GatheredRows(**{**values, "J": J, "count": gathered.count + 1.0})
 
@@ -263,7 +275,7 @@ def _without_unused_blocks(gathered: _GatheredRows, count: Any, width: int) -> _
     def fill(k: Any, gathered: _GatheredRows) -> _GatheredRows:
         used = 1.0 * k < gathered.count
         values = gathered._asdict()
-        for name in ("lower", "upper", "disc", "soft"):
+        for name in PER_BLOCK:
             values[name] = values[name].set(k, where(used, values[name][k], 0.0))
         for j in range(width):
             i = width * k + j

@@ -152,6 +152,11 @@ class RowBlock(NamedTuple):
         return self.group.rows.read("bound", self.k)
 
     @property
+    def inverse_weight(self) -> np.ndarray:
+        """The inverse weights (n,)."""
+        return self.group.rows.read("inverse_weight", self.k)
+
+    @property
     def cone(self) -> Cone | None:
         """The cone of the rows."""
         return self.group.rows.cone(self.k)

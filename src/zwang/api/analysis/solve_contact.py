@@ -101,7 +101,7 @@ def solve_contact(
     n, order = len(friction), _row_order(len(friction), normal)
     raw = _contact_problem(G[np.ix_(order, order)], g[order], n)
     factors = mutable_array(np.stack([np.ones(n), friction, friction], axis=1).ravel())
-    problem, scale = scaled_problem(raw, factors)
+    problem, scale = scaled_problem(raw, factors, zeros(n))
     found = solve_contact_problem(problem, zeros(3 * n))
     status = "converged" if found.converged else "not_converged"
     if found.converged and _has_another_solution(problem, found):
