@@ -301,7 +301,7 @@ def test_actuators_on_bodies_that_a_joint_limits_are_refused():
 
     jet = zw.Actuator("jet", frame="tip", gear=(0, 0, 1, 0, 0, 0))
     winch, joint_motor = zw.Actuator("jet", tendon="rope"), zw.Motor("jet", "elbow")
-    on_lower = zw.Actuator("jet", frame="tip", reference="upper", gear=(1, 0, 0, 0, 0, 0))
+    on_lower = zw.Actuator("jet", frame="tip", reference="upper", gear=(0, 0, 0, 0, 1, 0))
     for limited, force in (("shoulder", jet), ("elbow", jet), ("elbow", winch), ("elbow", on_lower)):
         with pytest.raises(DescriptionError, match=f"'{limited}'.*'jet'"):
             zw.joint_reactions(arm(limited, force), [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
@@ -319,6 +319,34 @@ def test_actuators_on_bodies_that_a_joint_limits_are_refused():
     zw.joint_reactions(moved, [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
     found = zw.joint_reactions(arm("elbow", joint_motor), [0.3, 0.2], [0, 0], [0, 0], control={"jet": 10.0})
     assert found.joints["elbow"].torque[1] == pytest.approx(1.0)
+
+
+def test_a_force_between_two_frames_that_a_joint_moves_together_is_refused():
+    """The motion has no moment arm about that joint, and opposite forces at two frames are a couple. A torque
+    between them has none: the free base transmits nothing.
+    """
+    kind = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (0.1,) * 3}
+    bodies = (
+        zw.Body("ship", zw.Free("base"), **kind),
+        zw.Body("arm", zw.Revolute("hinge", axis=(0, 0, 1)), "ship", (0.3, 0, 0), **kind),
+    )
+    frames = (zw.Frame("hand", "arm", (0.2, 0, 0)), zw.Frame("side", "ship", (0, 0.1, 0)))
+    q, v, control = np.r_[np.zeros(3), 1, np.zeros(3), 0.4], np.zeros(7), {"u": 1.0}
+
+    def ship(gear, reference="side"):
+        actuator = zw.Actuator("u", frame="hand", reference=reference, gear=gear)
+        return zw.Mechanism("ship", bodies, gravity=(0, 0, 0), frames=frames, forces=[actuator])
+
+    force = ship((0, 1, 0, 0, 0, 0))
+    with pytest.raises(DescriptionError, match=r"'u' has a force between .*'hand' and 'side'.*'base'"):
+        zw.joint_reactions(force, q, v, np.zeros(7), control=control)
+    with pytest.raises(DescriptionError, match=r"'u' has a force between .*'hand' and 'side'.*'base'"):
+        _ = zw.equations(force).joint_reactions
+    torque = ship((0, 0, 0, 0, 0, 1))
+    found = zw.joint_reactions(torque, q, v, np.zeros(7), control=control).joints
+    np.testing.assert_allclose([found["base"].force, found["base"].torque], 0, atol=1e-12)
+    assert found["hinge"].torque[2] == pytest.approx(0, abs=1e-12)
+    zw.joint_reactions(ship((0, 1, 0, 0, 0, 0), "world"), q, v, np.zeros(7), control=control)
 
 
 def test_a_state_without_accelerations_has_no_reactions():

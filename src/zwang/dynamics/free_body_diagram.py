@@ -136,9 +136,41 @@ def limiting_joint(mechanism: Mechanism, force: Any) -> str | None:
     return None
 
 
-def check_actuator_ranges(mechanism: Mechanism) -> None:
-    """Raises DescriptionError for an actuator that has a `limiting_joint`, for the loads on bodies."""
+def carrying_joint(mechanism: Mechanism, force: Any) -> str | None:
+    """The name of a joint that moves both frames of an actuator with a force between them; None if there is
+    none.
+
+    Such a joint has no moment arm, though opposite forces at two frames are a couple about it. What balances
+    the couple is not determined.
+    """
+    if not isinstance(force, Actuator) or force.frame is None or force.reference is None:
+        return None
+    if all(is_zero(x) for x in force.gear[:3]):
+        return None
+    tree = mechanism.tree
+    ends = [velocities_of(tree, tree.placement(end).link) for end in (force.frame, force.reference)]
+    common = set.intersection(*ends)
+    return next((joint.name for joint in mechanism.joints if joint.v.start in common), None)
+
+
+def has_determined_loads(mechanism: Mechanism, force: Any) -> bool:
+    """Whether the generalised forces of a force determine its loads on bodies."""
+    return limiting_joint(mechanism, force) is None and carrying_joint(mechanism, force) is None
+
+
+def check_loads_on_bodies(mechanism: Mechanism) -> None:
+    """Raises DescriptionError for an actuator that has a `limiting_joint` or a `carrying_joint`, for the
+    loads on bodies.
+    """
     for force in mechanism.forces:
+        carrying = carrying_joint(mechanism, force)
+        if isinstance(force, Actuator) and carrying is not None:
+            raise DescriptionError(
+                f"actuator {force.name!r} has a force between the frames {force.frame!r} and "
+                f"{force.reference!r}, which joint {carrying!r} moves together without a moment arm: this "
+                "does not determine the loads on bodies, and no reactions are computed; give the actuator a "
+                "gear of torques only, a reference that no joint of its frame moves, or a tendon"
+            )
         joint = limiting_joint(mechanism, force)
         if isinstance(force, Actuator) and joint is not None:
             raise DescriptionError(

@@ -13,7 +13,7 @@ import sympy as sp
 from zwang.algebra.dual import derivative_along
 from zwang.constraint.hard import hard_constraints, nonideal_forces
 from zwang.dynamics.crba import armature
-from zwang.dynamics.free_body_diagram import check_actuator_ranges
+from zwang.dynamics.free_body_diagram import check_loads_on_bodies
 from zwang.dynamics.generalised_forces import spring_energy
 from zwang.errors import SolveError
 from zwang.kinematics.configuration import configuration_rate
@@ -286,7 +286,7 @@ class EquationQuantities:
     def joint_reactions(self) -> dict[str, Pair]:
         """By joint the force (3,) and the torque (3,) on the body that it carries."""
         s, m = self.state, self.scalar_mechanism
-        check_actuator_ranges(m)
+        check_loads_on_bodies(m)
         lam: list[Any] = [0] * len(self.reduction.all_names)  # of dependent rows
         for k, value in zip(self.reduction.kept, self._lam, strict=True):
             lam[k] = value

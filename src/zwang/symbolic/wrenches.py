@@ -13,7 +13,7 @@ from zwang.dynamics.free_body_diagram import (
     Load,
     acts_on_bodies,
     free_body_diagram,
-    limiting_joint,
+    has_determined_loads,
     subtree_loads,
 )
 from zwang.dynamics.generalised_forces import (
@@ -140,13 +140,13 @@ def _split_by_bodies(mechanism: Mechanism, motion: BodyMotion) -> tuple[Mechanis
 
     Tendons that wrap around bodies are among the others, since their wrenches need case distinctions that are
     too long for symbolic expressions, and so are actuators that the `actuator_range` of a joint limits, with
-    all others of this joint.
+    all others of this joint, and those between two frames that a joint moves together.
     """
     tree = mechanism.tree
     with_mass = {WORLD, *_bodies_of_links(tree)}
 
     def acts_on_mass(part: Any) -> bool:
-        determined = not is_wrapped(mechanism, part) and limiting_joint(mechanism, part) is None
+        determined = not is_wrapped(mechanism, part) and has_determined_loads(mechanism, part)
         return determined and all(
             name in motion.names or tree.placement(name).link in with_mass
             for name in _frames_of(mechanism, part)

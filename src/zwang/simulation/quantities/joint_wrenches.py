@@ -17,7 +17,7 @@ from zwang.dynamics.actuators import Inputs
 from zwang.dynamics.free_body_diagram import (
     BODY_CONSTRAINTS,
     Load,
-    check_actuator_ranges,
+    check_loads_on_bodies,
     free_body_diagram,
     subtree_loads,
 )
@@ -56,7 +56,7 @@ def check_reactions(mechanism: Mechanism) -> None:
             raise DescriptionError(
                 f"actuator {force.name!r} is an adhesion, whose reactions are not computed; leave it out"
             )
-    check_actuator_ranges(mechanism)
+    check_loads_on_bodies(mechanism)
     if any(isinstance(f, GravityCompensation) for f in mechanism.forces):
         for joint in mechanism.joints:
             if joint.joint.actuator_gravity_compensation:
