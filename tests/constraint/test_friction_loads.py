@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 import zwang as zw
+from zwang.api.runs import termination
 from zwang.constraint.coulomb_friction import FrictionLaws, FrictionResponse, SlidingModes, solve_loads
 from zwang.constraint.rows import no_rows, rows_of_kind
 from zwang.errors import NonIdealForceError
@@ -128,3 +129,16 @@ def test_friction_in_a_falling_linkage_is_found_where_a_row_consists_of_rounding
         found[seed] = zw.constrained_dynamics(m, q, v, np.zeros(m.nv))
         assert found[seed].converged
     np.testing.assert_allclose(found[None].acceleration[-3:], found[1].acceleration[-3:], rtol=1e-8)
+
+
+def test_a_failed_step_that_takes_too_long_to_repeat_is_reported_without_names(monkeypatch):
+    """Friction far above the Painleve limit has no solution; its name is found within the limit."""
+    m = engine(np.eye(3), friction=False)
+    q, v = zw.assemble(m, [0.5, -0.7, 0.38], positions={"crank": 0.5}, speeds={"crank": 5.0})
+    m = m.replace(constraints=[*m.constraints, zw.CoulombFriction("dry", 30.0, joint="slide")])
+    general = "the law of a non-ideal constraint.*in the state crank = 0.5"
+    for limit, text in ((None, "friction forces of 'dry'"), (1, general)):
+        if limit is not None:
+            monkeypatch.setattr(termination, "REPEATED_ITERATIONS", limit)
+        with pytest.warns(zw.errors.SimulationWarning, match=text):
+            zw.simulate(m, q, v, duration=1e-3, step=1e-3, integrator="euler", progress=False)

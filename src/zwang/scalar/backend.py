@@ -8,6 +8,25 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+_ITERATIONS_LEFT: ContextVar[list[int] | None] = ContextVar("iterations_left", default=None)
+
+
+class IterationLimitReached(Exception):
+    """Raised where loops take more iterations than `limited_iterations` allows."""
+
+
+@contextmanager
+def limited_iterations(most: int) -> Iterator[None]:
+    """A context in which all `while_loop`s on constants together take at most this number of iterations.
+
+    Those of compiled programs are not counted. Raises IterationLimitReached.
+    """
+    token = _ITERATIONS_LEFT.set([most])
+    try:
+        yield
+    finally:
+        _ITERATIONS_LEFT.reset(token)
+
 
 class Backend:
     """Implementation of the primitives for one kind of scalar.
@@ -77,8 +96,12 @@ class Backend:
         raise TypeError(f"a table is read at an integer, not at {type(index).__name__}")
 
     def while_loop(self, condition: Callable, body: Callable, init: Any) -> Any:
-        carry = init
+        carry, left = init, _ITERATIONS_LEFT.get()
         while condition(carry):
+            if left is not None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise IterationLimitReached
             carry = body(carry)
         return carry
 

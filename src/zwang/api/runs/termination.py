@@ -18,6 +18,7 @@ from zwang.integrator.adaptive_step import IMPLICIT
 from zwang.integrator.fixed_step import State
 from zwang.mechanism.lengths import translations
 from zwang.mechanism.mechanism import Mechanism
+from zwang.scalar.backend import IterationLimitReached, limited_iterations
 from zwang.simulation.constraint_options import describe_constraints
 from zwang.simulation.constraint_stage import largest_violations
 from zwang.simulation.initial_state import InitialState
@@ -36,6 +37,7 @@ from zwang.simulation.step_program import BOUND, coordinate_bounds
 
 TOLERANCE = 1e-6  # violations and velocity residuals below it, by size of a row, are not reported
 CHECKED_WORLDS = 16  # worlds whose initial states are checked
+REPEATED_ITERATIONS = 5000  # of solvers in a failed step that is repeated on floats, some seconds
 REPORTED_WORLDS, REPORTED_NUMBERS = 5, 12  # worlds that are reported one by one; elements of a state
 
 
@@ -135,6 +137,9 @@ def _reason(
         repeated = _repeated_step(one, plan, at, motion.u[w, -1], t)
     except SolveError as error:
         return f"{error} ({_state_text(one, at)})"
+    except IterationLimitReached:
+        reason = FAILURE_REASONS[failure]
+        return f"{reason.description}; {reason.remedy} ({_state_text(one, at)})"
     if failure == OUT_OF_BOUNDS and int(repeated.status) in (NONE, OUT_OF_BOUNDS, NOT_CONVERGED):
         return _out_of_bounds(one, plan, at, repeated.state)
     failure = max(failure, int(repeated.status)) if failure == OUT_OF_BOUNDS else failure
@@ -152,7 +157,7 @@ def _repeated_step(
     one: Mechanism, plan: SimulationSettings, at: State, u: np.ndarray, t: float
 ) -> StepResult:
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), limited_iterations(REPEATED_ITERATIONS):
         return step(
             step_settings(one, plan.step, integrator, plan.stabilization, plan.coordinate_reduction), at, u, t
         )
