@@ -23,6 +23,7 @@ from zwang.scalar import (
     divide,
     empty,
     equal,
+    lane_maximum,
     less,
     less_equal,
     logical_and,
@@ -51,14 +52,14 @@ class SurfacePoint(NamedTuple):
     edge_count: Any
 
     @property
-    def most_faces(self) -> int:
-        """The largest number of faces at a point."""
-        return self.faces.shape[0] // 4
+    def face_bound(self) -> Any:
+        """An upper bound of the number of faces, the same in all lanes, for loops."""
+        return lane_maximum(self.face_count, self.faces.shape[0] // 4)
 
     @property
-    def most_edges(self) -> int:
-        """The largest number of edges at a point."""
-        return self.edges.shape[0] // 6
+    def edge_bound(self) -> Any:
+        """An upper bound of the number of edges, the same in all lanes, for loops."""
+        return lane_maximum(self.edge_count, self.edges.shape[0] // 6)
 
     def face(self, i: Any) -> tuple[np.ndarray, Any]:
         """Normal and number of face i of this point."""

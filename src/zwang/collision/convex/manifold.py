@@ -288,10 +288,10 @@ def _opposed_faces(first: Side, second: Side, n: np.ndarray, none: Features) -> 
 
         loop = fori_loop
         return cond(
-            faces, lambda c: loop(0, second.point.most_faces, by_second, c, unroll=False), lambda c: c, carry
+            faces, lambda c: loop(0, other.face_bound, by_second, c, unroll=False), lambda c: c, carry
         )
 
-    return fori_loop(0, first.point.most_faces, by_first, (-ALIGNED, none), unroll=False)[1]
+    return fori_loop(0, one.face_bound, by_first, (-ALIGNED, none), unroll=False)[1]
 
 
 def _where(condition: Any, one: Features, other: Features) -> Features:
@@ -332,12 +332,12 @@ def _edge_along_face(
 
         return cond(
             is_face,
-            lambda f: fori_loop(0, side.point.most_edges, by_edge, f, unroll=False),
+            lambda f: fori_loop(0, side.point.edge_bound, by_edge, f, unroll=False),
             lambda f: f,
             found,
         )
 
-    return fori_loop(0, facing.point.most_faces, by_face, found, unroll=False)
+    return fori_loop(0, facing.point.face_bound, by_face, found, unroll=False)
 
 
 # --------------------------------------------------------------------------------------- their polygons

@@ -25,6 +25,7 @@ from zwang.scalar import (
     logical_and,
     logical_not,
     logical_or,
+    minimum,
     sqrt,
     where,
     while_loop,
@@ -97,59 +98,89 @@ def clipped_polygon(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Po
     Source: Sutherland, Hodgman, Communications of the ACM 17 (1974) 32.
     """
 
-    def by_edge(e: Any, polygon: Polygon, free: MutableArray) -> tuple[Polygon, MutableArray]:
-        """The rest of a polygon, in the free array, and the polygon's array."""
+    def by_edge(e: Any, carry: Any) -> Any:
         start, end = clip_polygon.corner(e), clip_polygon.next_corner(e)
-        return _cut(polygon, free, start, end, less(1.0 * e, clip_polygon.count)), polygon.corners
+        return cond(less(1.0 * e, clip_polygon.count), lambda *c: _cut(*c, start, end), _unchanged, *carry)
 
-    def by_two_edges(k: Any, carry: tuple[Polygon, MutableArray]) -> tuple[Polygon, MutableArray]:
-        return by_edge(2 * k + 1, *by_edge(2 * k, *carry))
-
-    pairs = lane_maximum((clip_polygon.count + 1) / 2, (clip_polygon.capacity + 1) // 2)
-    polygon, free = fori_loop(0, pairs, by_two_edges, (subject, no_corners(subject.capacity).corners))
-    return _kept_below(polygon, free, highest)
+    free = no_corners(subject.capacity).corners
+    carry = fori_loop(0, clip_polygon.bound, by_edge, (subject, 0.0, free))
+    return _kept_below(*carry, highest)
 
 
-def _cut(polygon: Polygon, free: MutableArray, start: np.ndarray, end: np.ndarray, is_edge: Any) -> Polygon:
-    """The part of a polygon to the right of the line from start to end, in the free array; all of it where
-    this is no edge.
+def _cut(
+    polygon: Polygon, first: Any, free: MutableArray, start: np.ndarray, end: np.ndarray
+) -> tuple[Polygon, Any, MutableArray]:
+    """The part of a polygon to the right of the line from start to end; the number of its first corner; and
+    an array of the same size.
+
+    first: the number of the first corner of the polygon, from whose side on the parts are listed: at first
+    the end of this side, if it is not cut off. The choice of contact points depends on this order, which is
+    MuJoCo's.
     """
     across = np.array([end[1] - start[1], start[0] - end[0]])
     length = sqrt(across @ across)
     across = across / where(less(TINY, length), length, 1.0)
-    first = polygon.corner(0)
     slack = by_precision(length, *ON_LINE)
 
     def inside(point: np.ndarray) -> Any:
         """Distance from the line, positive to the right."""
         return (point[:2] - start[:2]) @ across
 
-    def side(k: Any, new: Polygon, p: np.ndarray, at_p: Any) -> tuple[Polygon, np.ndarray, Any]:
+    def least(k: Any, distance: Any) -> Any:
+        return where(less(1.0 * k, polygon.count), minimum(distance, inside(polygon.corner(k))), distance)
+
+    def side(k: Any, new: Polygon, p: np.ndarray, at_p: Any, new_first: Any) -> Any:
+        new_first = where(equal(1.0 * k, first), new.count, new_first)
         q = polygon.next_corner(k)
         at_q = inside(q)
         p_in, q_in = less(-slack, at_p), less(-slack, at_q)
         crosses = logical_or(logical_and(p_in, logical_not(q_in)), logical_and(q_in, logical_not(p_in)))
-        apart = logical_and(is_edge, less(TINY * TINY, absolute(at_p - at_q)))
+        apart = less(TINY * TINY, absolute(at_p - at_q))
         t = clip(divide(at_p, where(apart, at_p - at_q, 1.0)), 0, 1)
         new = new.with_corner(p + (q - p) * t, logical_and(crosses, apart))
-        kept = np.array([where(is_edge, x, y) for x, y in zip(q, p, strict=True)])
-        return new.with_corner(kept, logical_or(q_in, logical_not(is_edge))), q, at_q
+        return new.with_corner(q, q_in), q, at_q, new_first
 
-    def masked(k: Any, carry: tuple[Polygon, np.ndarray, Any]) -> Any:
-        return cond(less(1.0 * k, polygon.count), lambda *c: side(k, *c), lambda *c: c, *carry)
+    def cut(polygon: Polygon, first: Any, free: MutableArray) -> tuple[Polygon, Any, MutableArray]:
+        def masked(k: Any, carry: Any) -> Any:
+            return cond(less(1.0 * k, polygon.count), lambda *c: side(k, *c), _unchanged, *carry)
 
-    return fori_loop(0, polygon.bound, masked, (Polygon(free, 0.0), first, inside(first)))[0]
+        p = polygon.corner(0)
+        new, _, _, first = fori_loop(0, polygon.bound, masked, (Polygon(free, 0.0), p, inside(p), 0.0))
+        return _copied(new, polygon.corners), where(less(first, new.count), first, 0.0), new.corners
+
+    def whole(polygon: Polygon, first: Any, free: MutableArray) -> tuple[Polygon, Any, MutableArray]:
+        return polygon, polygon.following(first), free
+
+    # most edges of a face with many corners leave the polygon whole
+    distance = fori_loop(0, polygon.bound, least, np.inf)
+    return cond(less(-slack, distance), whole, cut, polygon, first, free)
 
 
-def _kept_below(polygon: Polygon, free: MutableArray, highest: Any) -> Polygon:
-    """The corners whose w is at most `highest`, in the free array."""
+def _copied(polygon: Polygon, array: MutableArray) -> Polygon:
+    """The polygon in another array of the same size."""
 
-    def keep(k: Any, kept: Polygon) -> Polygon:
-        point = polygon.corner(k)
+    def copy(k: Any, array: MutableArray) -> MutableArray:
+        for c in range(3):
+            array = array.set(3 * k + c, polygon.corners[3 * k + c])
+        return array
+
+    return Polygon(fori_loop(0, polygon.bound, copy, array), polygon.count)
+
+
+def _unchanged(*carry: Any) -> Any:
+    return carry
+
+
+def _kept_below(polygon: Polygon, first: Any, free: MutableArray, highest: Any) -> Polygon:
+    """The corners whose w is at most `highest`, from the first one on, in the free array."""
+
+    def keep(k: Any, carry: tuple[Polygon, Any]) -> tuple[Polygon, Any]:
+        kept, number = carry
+        point = polygon.gathered(number)
         is_low = logical_and(less(1.0 * k, polygon.count), less_equal(point[2], highest))
-        return kept.with_corner(point, is_low)
+        return kept.with_corner(point, is_low), polygon.following(number)
 
-    return fori_loop(0, polygon.bound, keep, Polygon(free, 0.0))
+    return fori_loop(0, polygon.bound, keep, (Polygon(free, 0.0), first))[0]
 
 
 # ---------------------------------------------------------------------------------- what is kept of them
