@@ -17,6 +17,7 @@ import numpy as np
 from zwang.errors import MissingExtraError
 
 __all__ = [
+    "SLEEP_POLICY",
     "CompiledModel",
     "checked_bindings",
     "delete_element",
@@ -75,6 +76,10 @@ mujoco: Any = checked_bindings(_bindings)
 def numbers_of(enumeration: Any) -> SimpleNamespace:
     """The members of an enumeration as integers; the members themselves do not equal NumPy integers."""
     return SimpleNamespace(**{name: int(value) for name, value in enumeration.__members__.items()})
+
+
+SLEEP_POLICY = numbers_of(mujoco.mjtSleepPolicy) if hasattr(mujoco, "mjtSleepPolicy") else None
+"""The policies of sleep by number; None in versions in which no body sleeps."""
 
 
 def flags_of(enumeration: Any, bits: int, known: tuple[str, ...]) -> tuple[str, ...]:

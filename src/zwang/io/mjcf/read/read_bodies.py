@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zwang.io.joint_names import renamed_joints
-from zwang.io.mjcf.mujoco_library import mujoco, numbers_of
+from zwang.io.mjcf.mujoco_library import SLEEP_POLICY, mujoco, numbers_of
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.solver_parameters import softness_of, solref_of
 from zwang.io.structural_numbers import matrix_of, nearest_structural
@@ -31,9 +31,7 @@ from zwang.mechanism.geometry import (
 from zwang.mechanism.joints import Ball, Fixed, Free, Joint, Prismatic, Revolute
 from zwang.mechanism.simple_bodies import simple_bodies
 
-GEOM, JOINT, SLEEP_POLICY = (
-    numbers_of(kind) for kind in (mujoco.mjtGeom, mujoco.mjtJoint, mujoco.mjtSleepPolicy)
-)
+GEOM, JOINT = numbers_of(mujoco.mjtGeom), numbers_of(mujoco.mjtJoint)
 KINDS: dict[int, type[Joint]] = {
     JOINT.mjJNT_FREE: Free, JOINT.mjJNT_BALL: Ball, JOINT.mjJNT_HINGE: Revolute, JOINT.mjJNT_SLIDE: Prismatic,
 }  # fmt: skip
@@ -93,7 +91,7 @@ def _body(source: MjcfModel, i: int) -> Body:
 def _sleep(m: Any, i: int) -> Literal["auto", "never", "allowed", "init"]:
     """The attribute `sleep` of a body, which the first body with joints of a kinematic tree may have."""
     tree = int(m.body_treeid[i])
-    if tree < 0 or m.dof_bodyid[m.tree_dofadr[tree]] != i:
+    if SLEEP_POLICY is None or tree < 0 or m.dof_bodyid[m.tree_dofadr[tree]] != i:
         return "auto"
     policy = int(m.tree_sleep_policy[tree])
     if policy == SLEEP_POLICY.mjSLEEP_NEVER:

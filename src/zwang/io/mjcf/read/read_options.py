@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zwang.io.mjcf.mujoco_library import flags_of, mujoco, numbers_of
+from zwang.io.mjcf.mujoco_library import SLEEP_POLICY, flags_of, mujoco
 from zwang.io.mjcf.read.compiled_model import MjcfModel
 from zwang.io.mjcf.read.read_bodies import zeroed
 from zwang.mechanism.force_elements import Actuator
@@ -61,7 +61,7 @@ def options(source: MjcfModel) -> Options:
         disabled=disabled,
         enabled=enabled,
         magnetic_field=zeroed(o.magnetic),
-        sleep_tolerance=max(0.0, float(o.sleep_tolerance)),
+        sleep_tolerance=max(0.0, float(getattr(o, "sleep_tolerance", Options.sleep_tolerance))),
     )
 
 
@@ -87,8 +87,8 @@ def _location(source: MjcfModel, attribute: str) -> str:
 def supported_sleep(source: MjcfModel, mechanism: Mechanism) -> Options:
     """The options; without "sleep", which is reported, if the bodies would not sleep as MuJoCo's do."""
     m, options, policies, what = source.model, mechanism.options, sleep_policies(mechanism), None
-    numbers = numbers_of(mujoco.mjtSleepPolicy)
-    awake = {numbers.mjSLEEP_NEVER, numbers.mjSLEEP_AUTO_NEVER}
+    assert SLEEP_POLICY is not None  # the version has the flag
+    awake = {SLEEP_POLICY.mjSLEEP_NEVER, SLEEP_POLICY.mjSLEEP_AUTO_NEVER}
     differing = [
         int(m.dof_bodyid[m.tree_dofadr[t]])
         for t in range(m.ntree)
