@@ -117,6 +117,23 @@ def test_friction_under_a_redundant_loop_does_not_depend_on_the_axes_of_its_rows
         np.testing.assert_allclose((after.v - v)[-3:] / 1e-6, a, rtol=1e-4)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1e4, 1e10])
+def test_rows_of_one_equation_may_move_very_different_masses(ratio):
+    """A light slide on a heavy one, pinned to the world beside a limit: the pin takes both forces."""
+    heavy, light = ratio**0.5, ratio**-0.5
+    limited = zw.Prismatic("z", axis=(0, 0, 1), limits=(-1, 1), limit_softness=None)
+    bodies = (
+        zw.Body("heavy", zw.Prismatic("y", axis=(0, 1, 0)), mass=heavy, inertia=(1, 1, 1)),
+        zw.Body("light", zw.Prismatic("x", axis=(1, 0, 0)), "heavy", mass=light, inertia=(1, 1, 1)),
+        zw.Body("other", limited, mass=1.0, inertia=(1, 1, 1)),
+    )
+    pin = zw.Connect("pin", ("light", (0, 0, 0)), ("world", (0, 0, 0)))
+    m = zw.Mechanism("slides", bodies, gravity=(0, 0, 0), constraints=[pin])
+    found = zw.constrained_dynamics(m, np.zeros(3), np.zeros(3), [10.0, 10.0, 0.0])
+    assert found.converged
+    np.testing.assert_allclose(found.forces["pin"], [-10, -10, 0], rtol=1e-9, atol=1e-12)
+
+
 def test_friction_in_a_falling_linkage_is_found_where_a_row_consists_of_rounding_errors():
     """The frame falls with its linkage; across the plane there is no acceleration, and no force."""
     found = {}

@@ -50,6 +50,13 @@ def test_errors_in_included_files_state_the_line(tmp_path):
         read(model(before='<include file="part.xml"/>'), tmp_path)
 
 
+def test_an_error_without_words_in_an_included_file_names_that_file(tmp_path):
+    part = "<mujoco><worldbody>\n<body><joint/></body></worldbody></mujoco>"
+    (tmp_path / "part.xml").write_text(part)
+    with pytest.raises(LoadError, match=r"^part\.xml.*mass and inertia"):
+        read(model(before='<include file="part.xml"/>'), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("main", "child", "place"),
     [

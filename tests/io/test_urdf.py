@@ -141,6 +141,14 @@ def test_a_quaternion_is_the_rotation_by_these_angles(tmp_path: Path, version: s
     assert arm.geometry[0].orientation == arm.orientation
 
 
+@pytest.mark.parametrize("size", ["1e-200", "1e200"])
+def test_a_quaternion_may_have_any_size(tmp_path: Path, size: str) -> None:
+    arm = loaded(tmp_path, turned("1.2", f'quat_xyzw="0 0 {size} {size}"')).body("arm")
+    np.testing.assert_allclose(
+        np.array(arm.orientation, float), _rotation([0.0, 0.0, math.pi / 2]), atol=1e-15
+    )
+
+
 @pytest.mark.parametrize("version", ["", "1.0", "1"])
 def test_a_quaternion_in_a_file_of_a_version_without_them_is_ignored_with_the_remedy(
     tmp_path: Path, version: str

@@ -266,6 +266,15 @@ def test_a_direction_in_which_no_joint_moves_the_frame_has_no_dexterity():
     assert (w.rank, w.dexterity, w.condition, w.measure) == (0, 0, np.inf, 0)
 
 
+@pytest.mark.parametrize(("text", "names"), [("xz", ("x", "z")), ("ry", ("ry",)), ("x", ("x",))])
+def test_components_may_be_written_as_one_text(text, names):
+    values = [
+        zw.robot.manipulability(dh.two_link(), (0.1, 0.2), "tip", components=c).singular_values
+        for c in (text, names)
+    ]
+    np.testing.assert_array_equal(*values)
+
+
 @pytest.mark.parametrize("limits", [(1, np.nan), (np.inf, 1), (1, -1)])
 def test_torque_limits_of_an_ellipsoid_are_finite(limits):
     w = zw.robot.manipulability(dh.two_link(), (0.1, 0.2), "tip")

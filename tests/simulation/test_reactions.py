@@ -349,6 +349,29 @@ def test_a_force_between_two_frames_that_a_joint_moves_together_is_refused():
     zw.joint_reactions(ship((0, 1, 0, 0, 0, 0), "world"), q, v, np.zeros(7), control=control)
 
 
+def test_a_force_between_two_frames_that_a_slide_moves_together_is_two_opposite_wrenches():
+    """A couple does no work on a translation: the loads are those of the forces at both frames."""
+    kind = {"mass": 1.0, "com": (0.3, 0, 0), "inertia": (0.1,) * 3}
+    bodies = (
+        zw.Body("cart", zw.Prismatic("slide"), mass=2.0, inertia=(1, 1, 1)),
+        zw.Body("lift", zw.Prismatic("rise", axis=(0, 0, 1)), "cart", **kind),
+    )
+    frames = (zw.Frame("tip", "lift", (0.6, 0, 0)), zw.Frame("base", "cart", (0, 0, 0.2)))
+    q, v, a = [0.1, 0.1], [0.0, 0.0], [0.3, -4.81]
+
+    def reactions(forces, **inputs):
+        m = zw.Mechanism("gantry", bodies, frames=frames, forces=forces)
+        found = zw.joint_reactions(m, q, v, a, **inputs).joints
+        return np.concatenate([x for joint in found.values() for x in (joint.force, joint.torque)])
+
+    actuator = zw.Actuator("u", frame="tip", reference="base", gear=(0, 0, 1, 0, 0, 0))
+    wrenches = [
+        zw.Wrench("lift", (0, 0, 5.0), point=(0.6, 0, 0)), zw.Wrench("cart", (0, 0, -5.0), point=(0, 0, 0.2))
+    ]  # fmt: skip
+    expected = reactions(wrenches)
+    np.testing.assert_allclose(reactions([actuator], control={"u": 5.0}), expected, atol=1e-12)
+
+
 def test_a_state_without_accelerations_has_no_reactions():
     joints = (zw.Prismatic("first", axis=(1, 0, 0)), zw.Prismatic("second", axis=(1, 0, 0)))
     m = zw.Mechanism(bodies=[zw.Body("block", joint=joints, mass=1, inertia=(0.1, 0.1, 0.1))])

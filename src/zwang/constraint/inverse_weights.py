@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zwang.algebra.factorization import Factors, factor
-from zwang.algebra.norms import TINY
+from zwang.algebra.norms import TINY, by_precision
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.jacobians import path_columns
@@ -35,11 +35,14 @@ from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import divide, is_zero, maximum, minimum, where
+from zwang.scalar import divide, is_zero, less_equal, maximum, minimum, where
 
 LARGEST_IMPEDANCE = 0.9999  # MuJoCo's mjMAXIMP
 SINGULAR_PIVOT = 1e-6  # of a mass matrix, relative to its diagonal entry
 RESOLVED_R = 1e-9  # R relative to A: forces then have seven correct digits, and accelerations change by 1e-9
+LARGEST_RATIO = 1e6  # of the inverse weight of a hard row to its part of the diagonal; masses differ by less
+# inverse weight, relative to the mean of the rows beside it, up to which a hard row vanishes but for rounding
+VANISHING = 1e-12, 1e-10  # in double and in single precision
 SMALLEST_SQUARE = 1e-12  # of the entries of hard rows, below which they count as rounding errors
 
 
@@ -170,7 +173,9 @@ def hard_inverse_weights(factors: Factors, A: Any, sizes: Sequence[int] | None =
     default each row is an equation of its own. The mean does not depend on the axes of a vector equation, so
     that forces that redundant rows share turn with the mechanism; and a row that vanishes but for rounding,
     as one across the plane of a planar linkage, has the scale of the others, not that of its rounding errors.
-    Where all of them vanish, entries of the square `SMALLEST_SQUARE` bound the weight.
+    The mean counts up to `LARGEST_RATIO` times the row's own part of the diagonal, as solvers converge slowly
+    beside a row of a much larger mass. Where all rows vanish, entries of the square `SMALLEST_SQUARE` bound
+    the weight.
     """
     diagonal = factors.inverse_diagonal(A)
     bounds = [
@@ -180,9 +185,15 @@ def hard_inverse_weights(factors: Factors, A: Any, sizes: Sequence[int] | None =
     bounded = [maximum(x, y) for x, y in zip(diagonal, bounds, strict=True)]
     found = list[Any]()
     for n in [1] * len(bounded) if sizes is None else sizes:
-        total = sum(bounded[len(found) : len(found) + n], start=0)
-        found += [divide(total, n)] * n
+        own = bounded[len(found) : len(found) + n]
+        found += [_shared_weight(x, divide(sum(own, start=0), n)) if n > 1 else x for x in own]
     return found
+
+
+def _shared_weight(own: Any, mean: Any) -> Any:
+    """The inverse weight of a row with this part of the diagonal, and this mean of the rows beside it."""
+    vanishes = less_equal(own, by_precision(own, *VANISHING) * mean)
+    return where(vanishes, mean, minimum(mean, LARGEST_RATIO * own))
 
 
 def _of_links(mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray) -> dict[int, np.ndarray]:

@@ -31,7 +31,7 @@ from zwang.mechanism.force_elements import (
     PointSpring,
     Wrench,
 )
-from zwang.mechanism.joints import Ball, Prismatic
+from zwang.mechanism.joints import Ball, Fixed, Prismatic
 from zwang.mechanism.mechanism import Mechanism
 from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.tendon_paths import path_segments
@@ -137,11 +137,11 @@ def limiting_joint(mechanism: Mechanism, force: Any) -> str | None:
 
 
 def carrying_joint(mechanism: Mechanism, force: Any) -> str | None:
-    """The name of a joint that moves both frames of an actuator with a force between them; None if there is
+    """The name of a joint that turns both frames of an actuator with a force between them; None if there is
     none.
 
     Such a joint has no moment arm, though opposite forces at two frames are a couple about it. What balances
-    the couple is not determined.
+    the couple is not determined. A couple does no work on a translation.
     """
     if not isinstance(force, Actuator) or force.frame is None or force.reference is None:
         return None
@@ -150,7 +150,8 @@ def carrying_joint(mechanism: Mechanism, force: Any) -> str | None:
     tree = mechanism.tree
     ends = [velocities_of(tree, tree.placement(end).link) for end in (force.frame, force.reference)]
     common = set.intersection(*ends)
-    return next((joint.name for joint in mechanism.joints if joint.v.start in common), None)
+    turning = (j for j in mechanism.joints if not isinstance(j.joint, Prismatic | Fixed))
+    return next((joint.name for joint in turning if joint.v.start in common), None)
 
 
 def has_determined_loads(mechanism: Mechanism, force: Any) -> bool:
@@ -167,9 +168,9 @@ def check_loads_on_bodies(mechanism: Mechanism) -> None:
         if isinstance(force, Actuator) and carrying is not None:
             raise DescriptionError(
                 f"actuator {force.name!r} has a force between the frames {force.frame!r} and "
-                f"{force.reference!r}, which joint {carrying!r} moves together without a moment arm: this "
+                f"{force.reference!r}, which joint {carrying!r} turns together without a moment arm: this "
                 "does not determine the loads on bodies, and no reactions are computed; give the actuator a "
-                "gear of torques only, a reference that no joint of its frame moves, or a tendon"
+                "gear of torques only, a reference that no joint of its frame turns, or a tendon"
             )
         joint = limiting_joint(mechanism, force)
         if isinstance(force, Actuator) and joint is not None:

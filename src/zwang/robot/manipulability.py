@@ -251,7 +251,7 @@ def manipulability(
     *,
     part: str | None = None,
     axes: str | ArrayLike = "world",
-    components: Sequence[str] | None = None,
+    components: str | Sequence[str] | None = None,
     joints: Sequence[str] | None = None,
     characteristic_length: float = 1.0,
     compiled: bool = True,

@@ -119,7 +119,7 @@ def task_space(
     frame: str,
     part: str | None,
     axes: str | ArrayLike,
-    components: Sequence[str] | None,
+    components: str | Sequence[str] | None,
     joints: Sequence[str] | None,
     length: float,
     compiled: bool,
@@ -134,6 +134,8 @@ def task_space(
         raise DescriptionError(f"part is {part!r}; it must be one of {', '.join(map(repr, PARTS))}")
     if not length > 0:
         raise DescriptionError(f"characteristic_length is {length!r}; it must be a positive number of metres")
+    if isinstance(components, str) and components in COMPONENTS:  # otherwise "xy" are letters
+        components = (components,)
     chosen = tuple(components) if components is not None else None
     if chosen is not None and (not chosen or set(chosen) - set(COMPONENTS) or len(set(chosen)) < len(chosen)):
         raise DescriptionError(

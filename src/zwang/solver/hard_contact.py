@@ -37,6 +37,7 @@ from zwang.scalar import (
     empty,
     equal,
     fori_loop,
+    less,
     logical_and,
     logical_not,
     logical_or,
@@ -60,6 +61,7 @@ USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are no
 SINGLE_PRECISION = 1e7  # times these tolerances in single precision
 NO_SOLUTION, UNBOUNDED = 1e-3, 1e4  # an error and terms so large, relative to the free acceleration
 REDUNDANT_ETA = 1e-7, 1e-3  # added to G where the signs of its minors are evaluated; by precision, too
+VANISHING = 1e-12, 1e-5  # terms of a row of an equality, relative to those of the others; by precision, too
 LEAST_MOBILITY = 1e-6  # of a normal, relative to its first tangent; 0 but for rounding for a wheel's axle
 INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
 
@@ -103,8 +105,8 @@ class ContactProblem(NamedTuple):
         return values
 
     def residual(self, f: MutableArray, c: MutableArray, sizes: MutableArray) -> Any:
-        """The accelerations c = G f + g (n,), and the sum of the absolute terms of each (n,); of rows of the
-        same equality the largest one.
+        """The accelerations c = G f + g (n,), and the sum of the absolute terms of each (n,); of a row that
+        vanishes but for rounding, the largest one of its equality.
         """
 
         def row(I: Any, carry: Any) -> Any:
@@ -121,19 +123,19 @@ class ContactProblem(NamedTuple):
         return c, sizes if self.first is None else self._shared(self.first, sizes)
 
     def _shared(self, first: MutableArray, sizes: MutableArray) -> MutableArray:
-        """The sizes, with the largest one of all rows of the same equality: the accelerations of a row that
-        vanishes but for rounding consist of the rounding errors of the others.
+        """The sizes, with the largest one of all rows of the same equality for those that vanish but for
+        rounding: their accelerations consist of the rounding errors of the others.
         """
 
-        def visit(k: Any, carry: Any, choose: Callable[[Any, Any], Any]) -> Any:
+        def visit(k: Any, carry: Any) -> Any:
             sizes, before, size = carry
             own, place = sizes[self.width * k], 1.0 * first[k]
-            size = where(equal(place, before), choose(size, own), own)
-            return sizes.set(self.width * k, size), place, size
+            size = where(equal(place, before), maximum(size, own), own)
+            has_terms = less(by_precision(own, *VANISHING) * size, own)
+            return sizes.set(self.width * k, where(has_terms, own, size)), place, size
 
-        sizes = fori_loop(0, self.count, lambda k, x: visit(k, x, maximum), (sizes, -1.0, 0.0))[0]
-        end = (sizes, -1.0, 0.0)
-        return fori_loop(0, self.count, lambda k, x: visit(k, x, lambda a, b: a), end, reverse=True)[0]
+        sizes = fori_loop(0, self.count, visit, (sizes, -1.0, 0.0))[0]
+        return fori_loop(0, self.count, visit, (sizes, -1.0, 0.0), reverse=True)[0]
 
     def size(self, sizes: MutableArray, k: Any) -> Any:
         """The largest of the sizes of block k."""
@@ -522,7 +524,9 @@ def scaled_problem(
     triangle = [(i, j) for i, j in whole if j <= i]
 
     def root_of(diagonal: Any) -> Any:
-        """1 / D, infinite where G overflows. A constant: the solution does not depend on it."""
+        """1 / D, infinite where G overflows. A constant: only how redundant forces are shared depends on
+        it, whose derivative is left out.
+        """
         return without_derivatives(lambda x: sqrt(where(x > 0, x, 1.0)), diagonal)
 
     def factors(k: Any, carry: Any) -> Any:

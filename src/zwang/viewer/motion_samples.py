@@ -66,7 +66,8 @@ def motion_samples(run: xr.Dataset, m: Mechanism, extent: float, bytes_of_sample
     if not remaining.any():
         return MotionSamples(chosen, None)
     worst = int(remaining.argmax())
-    rate = len(chosen) / (times[-1] - times[0])
+    duration = times[-1] - times[0]
+    rate = len(chosen) / duration if duration > 0 else len(chosen)
     return MotionSamples(chosen, _sentence(rate, remaining[worst] * scale[worst], units[worst]))
 
 

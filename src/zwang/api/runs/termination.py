@@ -37,7 +37,9 @@ from zwang.simulation.step_program import BOUND, coordinate_bounds
 
 TOLERANCE = 1e-6  # violations and velocity residuals below it, by size of a row, are not reported
 CHECKED_WORLDS = 16  # worlds whose initial states are checked
-REPEATED_ITERATIONS = 5000  # of solvers in a failed step that is repeated on floats, some seconds
+# iterations of solvers, and of the search for contact points of a pair, in a failed step that is repeated on
+# floats, some seconds; and the pairs that are counted
+REPEATED_ITERATIONS, ITERATIONS_OF_PAIR, COUNTED_PAIRS = 5000, 400, 200
 REPORTED_WORLDS, REPORTED_NUMBERS = 5, 12  # worlds that are reported one by one; elements of a state
 
 
@@ -157,7 +159,9 @@ def _repeated_step(
     one: Mechanism, plan: SimulationSettings, at: State, u: np.ndarray, t: float
 ) -> StepResult:
     integrator = "rk4" if plan.adaptive is not None else str(plan.integrator)
-    with np.errstate(all="ignore"), limited_iterations(REPEATED_ITERATIONS):
+    pairs = min(len(candidate_pairs(one)), COUNTED_PAIRS)
+    most = REPEATED_ITERATIONS + ITERATIONS_OF_PAIR * pairs
+    with np.errstate(all="ignore"), limited_iterations(most):
         return step(
             step_settings(one, plan.step, integrator, plan.stabilization, plan.coordinate_reduction), at, u, t
         )

@@ -103,7 +103,8 @@ def drop_unread_quaternions(robot: Element, findings: Findings) -> None:
     """Drop the quaternions of origins, with a warning, from a file of a version that does not have them."""
     if version_of(robot) >= QUATERNION_VERSION:
         return
-    for element in robot.walk():
+    parts = [part for part in robot.children if not is_without_effect(part)]
+    for element in (element for part in parts for element in part.walk()):
         if element.name == "origin" and element.attributes.pop(QUATERNION, None) is not None:
             findings.warn(
                 element,

@@ -53,7 +53,7 @@ def solve_ik(
     method: str = "lm",
     q0: ArrayLike | Mapping[str, ArrayLike] | str | None = None,
     part: str | None = None,
-    components: Sequence[str] | None = None,
+    components: str | Sequence[str] | None = None,
     axes: str = "world",
     weights: Sequence[float] | None = None,
     characteristic_length: float | None = None,
@@ -216,7 +216,7 @@ def _tasks(
     frames: tuple[str, ...],
     given: list[PoseTarget],
     part: str | None,
-    components: Sequence[str] | None,
+    components: str | Sequence[str] | None,
     axes: str,
     weights: Sequence[float] | None,
 ) -> tuple[IKTask, ...]:

@@ -91,9 +91,10 @@ class ElementLocations:
             is_told = not words.isdisjoint((*attributes, *attributes.values()))
             return (is_told or not words) and (not tag or element.name == tag[1])
 
+        is_included = _LINE.search(text) is not None  # the line 0, as `of_line` has not found it
         if not words and not tag:
-            return self.files.source
-        return self._common(filter(is_meant, self._included if _LINE.search(text) else self.files.elements()))
+            return self._common(self._included) if is_included else self.files.source
+        return self._common(filter(is_meant, self._included if is_included else self.files.elements()))
 
     # ----------------------------------------------------------------------------- elements of included files
 
