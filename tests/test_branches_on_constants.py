@@ -39,6 +39,7 @@ ALLOWED = {
     "constraint/hard.py acting_constraints": ABSENT,
     "constraint/hard.py depends_on_time": "the symbols of an expression",
     "constraint/hard.py formula": "the symbols of an expression",
+    "constraint/equality.py _mean_squares": SPARSE,
     "constraint/inverse_weights.py hard_inverse_weights": SPARSE,
     "constraint/group_kinematics.py GroupKinematics.relative_velocity": "the world, by its index, is at rest",
     "collision/pair_groups.py _placement_of": "the index of an unrolled loop",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,14 +97,15 @@ class RowContext(NamedTuple):
         """
         return distance - self.position_lag * bias
 
-    def hard_inverse_weights(self, A: Any, sizes: Sequence[int] | None = None) -> list[Any]:
+    def hard_inverse_weights(self, A: Any, squares: Any = None) -> list[Any]:
         """The inverse weights (k,) of hard rows A (k, nv), see the function of this name."""
         factors = self.mass_factors
         if factors is None:
             factors = factor(crba_of(self.kinematics), velocity_parents(self.kinematics.tree))
         if self.columns is not None:
             A = A[:, self.columns]
-        return hard_inverse_weights(factors, A, sizes)
+            squares = squares and [[row[k] for k in self.columns] for row in squares]
+        return hard_inverse_weights(factors, A, squares)
 
     @property
     def resting_speed(self) -> Any:

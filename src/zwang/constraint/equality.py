@@ -12,7 +12,7 @@ import numpy as np
 from zwang.algebra.norms import TINY, max_abs, norm
 from zwang.algebra.rotations import cross, skew, to_quaternion_generic
 from zwang.constraint.context import RowContext
-from zwang.constraint.inverse_weights import smallest_R
+from zwang.constraint.inverse_weights import SMALLEST_SQUARE, smallest_R
 from zwang.constraint.rows import Rows
 from zwang.constraint.softness import hard_softness_rows, soft_rows
 from zwang.errors import DescriptionError
@@ -22,7 +22,7 @@ from zwang.mechanism.constraints import Connect, Distance, JointCoupling, Weld
 from zwang.mechanism.mechanism import JointIndex
 from zwang.mechanism.tendon_elements import TendonCoupling
 from zwang.mechanism.tree import Placement
-from zwang.scalar import divide, less, logical_and, maximum, sqrt
+from zwang.scalar import divide, is_zero, less, logical_and, maximum, sqrt
 
 LOOPS = (Connect, Weld, Distance, JointCoupling, TendonCoupling)
 
@@ -62,7 +62,7 @@ def equality_rows(context: RowContext, constraint: Any) -> Rows:
             violation.J,
             context.v,
             violation.r,
-            inverse_weight=_hard_inverse_weights(context, constraint, found.J),
+            inverse_weight=context.hard_inverse_weights(found.J, _mean_squares(context, constraint)),
             bias=violation.bias,
             settling_time=context.step.settling_time,
         )
@@ -94,20 +94,26 @@ def _switched(violation: Violation, active: Any) -> Violation:
     return violation._replace(r=r, J=active * violation.J, bias=bias)
 
 
-def _hard_inverse_weights(context: RowContext, constraint: Any, J: np.ndarray) -> list[Any]:
-    """The inverse weights (n,) of the hard rows J (n, nv) of a constraint.
-
-    The row of a distance has that of the relative velocity of its points, along any of three axes: it alone
-    vanishes where a linkage is at a dead centre.
+def _mean_squares(context: RowContext, constraint: Any) -> list[list[Any]] | None:
+    """The squares (n, nv) of typical entries of the rows of a loop, None for a coupling: the mean squares of
+    the relative velocity of its ends over three axes.
     """
     match constraint:
-        case Connect() | Weld():
-            return context.hard_inverse_weights(J, (3,) * (len(J) // 3))
-        case Distance():
-            a, b = _loop_end(context, *constraint.a), _loop_end(context, *constraint.b)
-            return context.hard_inverse_weights(a.J[:3] - b.J[:3], (3,))[:1]
+        case Weld():
+            ends = (constraint.a, constraint.position), (constraint.b, constraint.anchor)
+        case Connect() | Distance():
+            ends = constraint.a, constraint.b
         case _:
-            return context.hard_inverse_weights(J)
+            return None
+    a, b = (_loop_end(context, *end) for end in ends)
+    squares = (a.J - b.J) ** 2
+    points, rotations = squares[:3].sum(axis=0) / 3, squares[3:].sum(axis=0) / 3
+    if isinstance(constraint, Weld):
+        scale = divide(constraint.torque_scale, 2)
+        rows = [points] * 3 + [scale * scale * rotations] * 3
+    else:
+        rows = [points] * (3 if isinstance(constraint, Connect) else 1)
+    return [[0 if is_zero(x) else x + SMALLEST_SQUARE for x in row] for row in rows]
 
 
 def violation_of(context: RowContext, constraint: Any) -> Violation:

@@ -204,7 +204,7 @@ def hard_constraint_rows(context: RowContext, constraint: Any) -> Rows:
         b = b - 2 * rate * velocity - rate * rate * np.array(violations, dtype=object)
     return rows_of_kind(
         constraint.name, "equality", A, b, position=violations, velocity=velocity,
-        inverse_weight=context.hard_inverse_weights(A, (3,) if isinstance(constraint, Rolling) else None),
+        inverse_weight=context.hard_inverse_weights(A),
     )  # fmt: skip
 
 

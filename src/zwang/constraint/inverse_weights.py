@@ -9,20 +9,20 @@ A wheel with its centre of mass on a fixed axle has the inverse weight 0 of tran
 move. Forces (aref - J a) / R of a row there would consist of the rounding errors of J a if R were close to 0;
 its least value is therefore a small part of A at that point, see `smallest_R`.
 
-Those of hard equalities, which scale the iterations of their solvers, and by which redundant rows share their
-force, are those of the actual configuration, see `hard_inverse_weights`.
+Those of hard equalities, which scale the iteration of the method of multipliers, are the diagonal of A at the
+actual configuration, see `hard_inverse_weights`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zwang.algebra.factorization import Factors, factor
-from zwang.algebra.norms import TINY, by_precision
+from zwang.algebra.norms import TINY
 from zwang.dynamics.crba import crba
 from zwang.dynamics.forward_dynamics_crba import velocity_parents
 from zwang.kinematics.jacobians import path_columns
@@ -35,15 +35,12 @@ from zwang.mechanism.numbers import exact_array
 from zwang.mechanism.simple_bodies import simple_bodies
 from zwang.mechanism.tendon_elements import Tendon
 from zwang.mechanism.tree import WORLD, Placement
-from zwang.scalar import divide, is_zero, less_equal, maximum, minimum, where
+from zwang.scalar import divide, is_zero, maximum, minimum, where
 
 LARGEST_IMPEDANCE = 0.9999  # MuJoCo's mjMAXIMP
 SINGULAR_PIVOT = 1e-6  # of a mass matrix, relative to its diagonal entry
 RESOLVED_R = 1e-9  # R relative to A: forces then have seven correct digits, and accelerations change by 1e-9
-LARGEST_RATIO = 1e6  # of the inverse weight of a hard row to its part of the diagonal; masses differ by less
-# inverse weight, relative to the mean of the rows beside it, up to which a hard row vanishes but for rounding
-VANISHING = 1e-12, 1e-10  # in double and in single precision
-SMALLEST_SQUARE = 1e-12  # of the entries of hard rows, below which they count as rounding errors
+SMALLEST_SQUARE = 1e-12  # the square of a typical entry of rows of which nothing else is known
 
 
 class InverseWeights(NamedTuple):
@@ -165,35 +162,23 @@ def inverse_mass_matrix(mechanism: Mechanism, q: Any) -> np.ndarray:
     return np.array(inverse.tolist()).reshape(M.shape)  # of floats, if all entries are
 
 
-def hard_inverse_weights(factors: Factors, A: Any, sizes: Sequence[int] | None = None) -> list[Any]:
-    """The inverse weights (k,) of hard rows A (k, nv): the means of the diagonal of A M^-1 A^T at the actual
-    configuration over the rows of each vector equation.
+def hard_inverse_weights(factors: Factors, A: Any, squares: Any = None) -> list[Any]:
+    """The inverse weights (k,) of hard rows A (k, nv): the diagonal of A M^-1 A^T at the actual
+    configuration, at least sum_k squares_ik / M_kk.
 
-    factors: of M there. sizes: the numbers of rows of the vector equations, in order, whose sum is k; by
-    default each row is an equation of its own. The mean does not depend on the axes of a vector equation, so
-    that forces that redundant rows share turn with the mechanism; and a row that vanishes but for rounding,
-    as one across the plane of a planar linkage, has the scale of the others, not that of its rounding errors.
-    The mean counts up to `LARGEST_RATIO` times the row's own part of the diagonal, as solvers converge slowly
-    beside a row of a much larger mass. Where all rows vanish, entries of the square `SMALLEST_SQUARE` bound
-    the weight.
+    factors: of M there. squares (k, nv): the squares of typical entries of the rows, by default
+    `SMALLEST_SQUARE` for each entry that is not zero by structure. The lower bound is for rows that vanish
+    but for rounding, as that of a linkage at a dead centre: with a scale of their own they would be satisfied
+    to their rounding errors.
     """
-    diagonal = factors.inverse_diagonal(A)
+    weights = factors.inverse_diagonal(A)
+    if squares is None:
+        squares = [[0 if is_zero(x) else SMALLEST_SQUARE for x in row] for row in A]
     bounds = [
-        sum((divide(SMALLEST_SQUARE, factors.H[k][k]) for k, x in enumerate(row) if not is_zero(x)), start=0)
-        for row in A
+        sum((divide(x, factors.H[k][k]) for k, x in enumerate(row) if not is_zero(x)), start=0)
+        for row in squares
     ]
-    bounded = [maximum(x, y) for x, y in zip(diagonal, bounds, strict=True)]
-    found = list[Any]()
-    for n in [1] * len(bounded) if sizes is None else sizes:
-        own = bounded[len(found) : len(found) + n]
-        found += [_shared_weight(x, divide(sum(own, start=0), n)) if n > 1 else x for x in own]
-    return found
-
-
-def _shared_weight(own: Any, mean: Any) -> Any:
-    """The inverse weight of a row with this part of the diagonal, and this mean of the rows beside it."""
-    vanishes = less_equal(own, by_precision(own, *VANISHING) * mean)
-    return where(vanishes, mean, minimum(mean, LARGEST_RATIO * own))
+    return [maximum(x, y) for x, y in zip(weights, bounds, strict=True)]
 
 
 def _of_links(mechanism: Mechanism, poses: list[Pose], inverse: np.ndarray) -> dict[int, np.ndarray]:

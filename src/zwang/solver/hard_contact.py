@@ -61,6 +61,8 @@ USABLE_ERROR = 1e-5  # at the iteration limit, forces with a larger error are no
 SINGLE_PRECISION = 1e7  # times these tolerances in single precision
 NO_SOLUTION, UNBOUNDED = 1e-3, 1e4  # an error and terms so large, relative to the free acceleration
 REDUNDANT_ETA = 1e-7, 1e-3  # added to G where the signs of its minors are evaluated; by precision, too
+LARGEST_RATIO = 1e6  # of the weight of an equality to its diagonal entry; above, convergence is slow
+NO_DIAGONAL = 1e-12, 1e-10  # relative to the inverse weight, below which it vanishes but for rounding
 VANISHING = 1e-12, 1e-5  # terms of a row of an equality, relative to those of the others; by precision, too
 LEAST_MOBILITY = 1e-6  # of a normal, relative to its first tangent; 0 but for rounding for a wheel's axle
 INEXACT, ACCEPTED = 1e-3, 1e-2  # Newton's error in a problem, relative to eta and the error before it
@@ -515,9 +517,10 @@ def scaled_problem(
     or 0. friction (n,): 1 for the first row of a block, the friction coefficient of a tangential row, 0 for
     an unused row. inverse_weight (capacity,): of blocks that are hard equalities, else 0. The factors are D_n
     and friction_i D_t, with which G has the diagonal 1 for the normal and for the tangential row where it is
-    largest; for an equality 1 / D_n^2 is its inverse weight. Of redundant equalities the sum of squares of
-    the scaled forces is the least, so that they share their force by these weights. A normal that hardly
-    moves anything is scaled as if it moved `LEAST_MOBILITY`.
+    largest; for an equality 1 / D_n^2 is its inverse weight, at most `LARGEST_RATIO` times its diagonal
+    entry unless this vanishes. Of redundant equalities the sum of squares of the scaled forces is the least,
+    so that they share their force by these weights. A normal that hardly moves anything is scaled as if it
+    moved `LEAST_MOBILITY`.
     """
     w = p.width
     whole = [(i, j) for i in range(w) for j in range(w)]
@@ -537,6 +540,8 @@ def scaled_problem(
         for i in tangents:
             largest = maximum(largest, friction[i] * friction[i] * p.G[i, i])
         given, own = inverse_weight[k], maximum(p.G[normal, normal], least)
+        vanishes = less(own, by_precision(own, *NO_DIAGONAL) * given)
+        given = where(vanishes, given, minimum(given, LARGEST_RATIO * own))
         root, root_t = root_of(where(given > 0, given, own)), root_of(largest)
         scale = p.with_block(scale, k, [1 / root, *(friction[i] * (1 / root_t) for i in tangents)])
         disc = disc.set(k, disc[k] * root_t / root)
