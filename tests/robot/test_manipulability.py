@@ -272,7 +272,7 @@ def test_components_may_be_written_as_one_text(text, names):
         zw.robot.manipulability(dh.two_link(), (0.1, 0.2), "tip", components=c).singular_values
         for c in (text, names)
     ]
-    np.testing.assert_array_equal(*values)
+    np.testing.assert_array_equal(values[0], values[1])
 
 
 @pytest.mark.parametrize("limits", [(1, np.nan), (np.inf, 1), (1, -1)])

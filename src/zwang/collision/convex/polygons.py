@@ -100,11 +100,12 @@ def clipped_polygon(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Po
 
     def by_edge(e: Any, carry: Any) -> Any:
         start, end = clip_polygon.corner(e), clip_polygon.next_corner(e)
-        return cond(less(1.0 * e, clip_polygon.count), lambda *c: _cut(*c, start, end), _unchanged, *carry)
+        is_edge = less(1.0 * e, clip_polygon.count)
+        return cond(is_edge, lambda p, first, free: _cut(p, first, free, start, end), _unchanged, *carry)
 
-    free = no_corners(subject.capacity).corners
-    carry = fori_loop(0, clip_polygon.bound, by_edge, (subject, 0.0, free))
-    return _kept_below(*carry, highest)
+    carry = subject, 0.0, no_corners(subject.capacity).corners
+    polygon, first, free = fori_loop(0, clip_polygon.bound, by_edge, carry)
+    return _kept_below(polygon, first, free, highest)
 
 
 def _cut(
