@@ -21,6 +21,6 @@ def nearest_structural(x: Any) -> Any:
 def matrix_of(quaternion: Any) -> Matrix3:
     """The rotation matrix of a quaternion (w, x, y, z), with structural zeros and ones."""
     q = np.asarray(quaternion, float)
-    q = q / np.abs(q).max()  # its square may overflow or underflow
+    q = np.ldexp(q, -np.frexp(np.abs(q).max())[1])  # by a power of two: its square may overflow or underflow
     R = rotations.from_quaternion(q / np.linalg.norm(q))
     return tuple(tuple(nearest_structural(x) for x in row) for row in R)  # type: ignore[return-value]
