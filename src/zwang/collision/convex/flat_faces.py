@@ -14,6 +14,7 @@ import numpy as np
 from zwang.algebra.norms import TINY
 from zwang.collision.convex.face_tables import FlatFaces
 from zwang.collision.convex.gjk import select_array
+from zwang.collision.convex.polygons import unchanged
 from zwang.collision.convex.polyhedra import polyhedron_of
 from zwang.collision.shapes import PlacedShape
 from zwang.scalar import (
@@ -134,10 +135,6 @@ def point_of_mesh(
     return SurfacePoint(dimension, *carry)
 
 
-def _as_it_is(*carry: Any) -> Any:
-    return carry
-
-
 def _point_of_box(shape: PlacedShape, point: np.ndarray, size: Any, room: int) -> SurfacePoint:
     """What of a box is at a point; faces and edges in the order of the axes."""
     x, slack = shape.R.T @ (point - shape.p), CONTAINS * size
@@ -164,7 +161,7 @@ def appended(array: MutableArray, count: Any, row: list[Any], condition: Any) ->
             array = array.scatter(len(row) * count + c, value)
         return array, count + 1
 
-    return cond(condition, append, _as_it_is, array, count)
+    return cond(condition, append, unchanged, array, count)
 
 
 def side_line(cylinder: PlacedShape, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

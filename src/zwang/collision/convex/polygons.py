@@ -101,7 +101,7 @@ def clipped_polygon(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Po
     def by_edge(e: Any, carry: Any) -> Any:
         start, end = clip_polygon.corner(e), clip_polygon.next_corner(e)
         is_edge = less(1.0 * e, clip_polygon.count)
-        return cond(is_edge, lambda p, first, free: _cut(p, first, free, start, end), _unchanged, *carry)
+        return cond(is_edge, lambda p, first, free: _cut(p, first, free, start, end), unchanged, *carry)
 
     carry = subject, 0.0, no_corners(subject.capacity).corners
     polygon, first, free = fori_loop(0, clip_polygon.bound, by_edge, carry)
@@ -111,12 +111,13 @@ def clipped_polygon(subject: Polygon, clip_polygon: Polygon, highest: Any) -> Po
 def _cut(
     polygon: Polygon, first: Any, free: MutableArray, start: np.ndarray, end: np.ndarray
 ) -> tuple[Polygon, Any, MutableArray]:
-    """The part of a polygon to the right of the line from start to end; the number of its first corner; and
+    """The part of a polygon to the right of the line from start to end, the number of its first corner, and
     an array of the same size.
 
-    first: the number of the first corner of the polygon, from whose side on the parts are listed: at first
-    the end of this side, if it is not cut off. The choice of contact points depends on this order, which is
-    MuJoCo's.
+    first: the number of the polygon's first corner. The corners of the part are in the order of the sides, of
+    which the one that begins at this corner comes first; each side gives where it crosses the line, and its
+    end. So a polygon that is not cut begins at its next corner. The choice of contact points depends on the
+    first corner, which is MuJoCo's.
     """
     across = np.array([end[1] - start[1], start[0] - end[0]])
     length = sqrt(across @ across)
@@ -143,7 +144,7 @@ def _cut(
 
     def cut(polygon: Polygon, first: Any, free: MutableArray) -> tuple[Polygon, Any, MutableArray]:
         def masked(k: Any, carry: Any) -> Any:
-            return cond(less(1.0 * k, polygon.count), lambda *c: side(k, *c), _unchanged, *carry)
+            return cond(less(1.0 * k, polygon.count), lambda *c: side(k, *c), unchanged, *carry)
 
         p = polygon.corner(0)
         new, _, _, first = fori_loop(0, polygon.bound, masked, (Polygon(free, 0.0), p, inside(p), 0.0))
@@ -168,7 +169,8 @@ def _copied(polygon: Polygon, array: MutableArray) -> Polygon:
     return Polygon(fori_loop(0, polygon.bound, copy, array), polygon.count)
 
 
-def _unchanged(*carry: Any) -> Any:
+def unchanged(*carry: Any) -> Any:
+    """The carry as it is, as the other branch of `cond`."""
     return carry
 
 
